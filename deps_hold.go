@@ -1,0 +1,36 @@
+//go:build !never
+
+package hold
+
+import (
+	_ "filippo.io/age"
+	_ "github.com/google/cel-go/cel"
+	_ "github.com/google/go-containerregistry/pkg/v1/remote"
+	_ "github.com/in-toto/attestation/go/v1"
+	_ "github.com/in-toto/attestation/go/predicates/test_result/v0"
+	_ "github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/prometheus/common/expfmt"
+	_ "github.com/secure-systems-lab/go-securesystemslib/dsse"
+	_ "github.com/spf13/cobra"
+	_ "github.com/stripe/pg-schema-diff/pkg/diff"
+	_ "github.com/testcontainers/testcontainers-go"
+	_ "github.com/wasilibs/go-pgquery"
+	_ "helm.sh/helm/v4/pkg/action"
+	_ "helm.sh/helm/v4/pkg/cli"
+	_ "k8s.io/api/core/v1"
+	_ "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	_ "k8s.io/apiserver/pkg/apis/audit/v1"
+	_ "k8s.io/client-go/kubernetes"
+	_ "sigs.k8s.io/controller-runtime"
+	_ "sigs.k8s.io/controller-runtime/pkg/envtest"
+	_ "sigs.k8s.io/e2e-framework/pkg/env"
+	_ "sigs.k8s.io/e2e-framework/pkg/envconf"
+	_ "sigs.k8s.io/kind/pkg/cluster"
+	_ "sigs.k8s.io/yaml"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/term"
+	_ "golang.org/x/sys/unix"
+	_ "golang.org/x/crypto/bcrypt"
+)
