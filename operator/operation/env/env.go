@@ -53,7 +53,7 @@ const (
 	ProvenDumpDigest       = "PTAH_PROVEN_DUMP_DIGEST"
 	ProvenTargetIdentity   = "PTAH_PROVEN_TARGET_IDENTITY"
 	// Apply only.
-	PlanDir              = "PTAH_PLAN_DIR" // chunks 000, 001, ...
+	PlanEndpoint         = "PTAH_PLAN_ENDPOINT" // https://host/v1/plans/<publication>: the receiver serves the approved bytes
 	ExpectedPlanDigest   = "PTAH_EXPECTED_PLAN_DIGEST"
 	DispatchNotAfter     = "PTAH_DISPATCH_NOT_AFTER"  // RFC 3339
 	ExecutionNotAfter    = "PTAH_EXECUTION_NOT_AFTER" // RFC 3339
