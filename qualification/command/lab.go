@@ -1,8 +1,133 @@
 package command
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"ptah.run/ptah/qualification/lab"
+	"ptah.run/ptah/qualification/lab/catalog"
+	"ptah.run/ptah/qualification/lab/engine"
+	"ptah.run/ptah/qualification/lab/progress"
+	"ptah.run/ptah/qualification/lab/source"
+)
+
+// labFlags are shared by the subcommands of `ptah-qualify lab`.
+type labFlags struct {
+	repository string
+	source     string
+}
 
 // NewLabCommand returns `ptah-qualify lab` with its subcommands.
 func NewLabCommand(streams IOStreams) *cobra.Command {
-	return &cobra.Command{Use: "lab", Short: "Build images and run clusters, registries and databases on this machine"}
+	flags := &labFlags{}
+	command := &cobra.Command{
+		Use:   "lab",
+		Short: "Build images and run clusters, registries and databases on this machine",
+		Args:  cobra.NoArgs,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.PersistentFlags().StringVar(&flags.repository, "repository", "", "folder of this repository (default: found from the working folder)")
+	command.PersistentFlags().StringVar(&flags.source, "source", source.ModulesName, "where images come from: modules or registry")
+	command.AddCommand(
+		newLabImagesCommand(streams, flags),
+		newLabAssetsCommand(streams, flags),
+	)
+	return command
+}
+
+func (f *labFlags) open(streams IOStreams) (*lab.Images, error) {
+	repository := f.repository
+	if repository == "" {
+		var err error
+		if repository, err = lab.FindRepository("."); err != nil {
+			return nil, err
+		}
+	}
+	return lab.OpenImages(repository, f.source, progress.New(streams.Err))
+}
+
+// labExit gives an error of the lab its exit code: 2 for what was asked wrongly, 5 for an interruption, and 3 for
+// everything else.
+func labExit(err error) error {
+	var usage *lab.UsageError
+	var unknown *catalog.UnknownImageError
+	var unavailable *source.UnavailableError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &unavailable):
+		return Exit(ExitUsage, err)
+	case errors.Is(err, context.Canceled):
+		return Exit(ExitInterrupted, fmt.Errorf("interrupted; run it again to continue: %w", err))
+	default:
+		return Exit(ExitHarnessFailed, err)
+	}
+}
+
+func newLabImagesCommand(streams IOStreams, flags *labFlags) *cobra.Command {
+	var role, version string
+	command := &cobra.Command{
+		Use:   "images",
+		Short: "Get the lab's images and load them into the engine",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return labExit(runLabImages(command.Context(), streams, flags, catalog.Role(role), version))
+		},
+	}
+	command.Flags().StringVar(&role, "role", "", "only this role: node, registry, postgresql, load-balancer or executor-base")
+	command.Flags().StringVar(&version, "version", "", "this version of the role (default: the catalogue's default)")
+	return command
+}
+
+func runLabImages(ctx context.Context, streams IOStreams, flags *labFlags, role catalog.Role, version string) error {
+	if version != "" && role == "" {
+		return &lab.UsageError{Message: "--version needs --role"}
+	}
+	images, err := flags.open(streams)
+	if err != nil {
+		return err
+	}
+	roles := catalog.Roles
+	if role != "" {
+		roles = []catalog.Role{role}
+	}
+	connection, err := engine.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	for _, role := range roles {
+		description, err := images.Prepare(ctx, connection, role, version)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(streams.Out, "%-14s %-8s %-9s %s %s\n", role, description.Version, description.Source, description.Reference, description.Digest)
+	}
+	return nil
+}
+
+func newLabAssetsCommand(streams IOStreams, flags *labFlags) *cobra.Command {
+	var kubernetes string
+	command := &cobra.Command{
+		Use:   "assets",
+		Short: "Print a folder with kube-apiserver, etcd and kubectl for KUBEBUILDER_ASSETS, built where absent",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			images, err := flags.open(streams)
+			if err != nil {
+				return labExit(err)
+			}
+			dir, err := images.Assets(command.Context(), kubernetes)
+			if err != nil {
+				return labExit(err)
+			}
+			fmt.Fprintln(streams.Out, dir)
+			return nil
+		},
+	}
+	command.Flags().StringVar(&kubernetes, "kubernetes", "", "Kubernetes version (default: the catalogue's default)")
+	return command
 }
