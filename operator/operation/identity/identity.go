@@ -36,3 +36,9 @@ func Publication(resourceUID, operationID, jobUID string) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{resourceUID, operationID, jobUID}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
+
+// ShortID is the label form of an operation ID: the first 16 hex digits of its digest. Labels find; they prove nothing.
+func ShortID(operationID string) string {
+	hexDigits := strings.TrimPrefix(operationID, "sha256:")
+	return hexDigits[:min(len(hexDigits), 16)]
+}
