@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Statement is one statement that a database server says it was given.
+type Statement struct {
+	At   time.Time `json:"at"`
+	User string    `json:"user"`
+	SQL  string    `json:"sql"`
+}
+
+// Journal is a server's own record of one database.
+type Journal struct {
+	// Reads are statements that change nothing; Writes are all others, unknown ones among them.
+	Reads  []Statement
+	Writes []Statement
+	// AuthenticationFailures counts refused logins to the database.
+	AuthenticationFailures int
+}
+
+// logLine is a line of PostgreSQL's jsonlog.
+type logLine struct {
+	Timestamp   string `json:"timestamp"`
+	User        string `json:"user"`
+	Database    string `json:"dbname"`
+	Application string `json:"application_name"`
+	Severity    string `json:"error_severity"`
+	State       string `json:"state_code"`
+	Message     string `json:"message"`
+}
+
+var (
+	statementText = regexp.MustCompile(`(?s)^(?:statement|execute [^:]*): (.*)$`)
+	firstWord     = regexp.MustCompile(`^(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)`)
+)
+
+// reading are the first words of statements that change no data and no schema.
+var reading = map[string]bool{"SELECT": true, "SHOW": true, "SET": true, "BEGIN": true, "START": true, "COMMIT": true,
+	"ROLLBACK": true, "LOCK": true, "DEALLOCATE": true, "DISCARD": true, "RESET": true, "CLOSE": true, "FETCH": true,
+	"DECLARE": true, "SAVEPOINT": true, "RELEASE": true, "PREPARE": true, "EXECUTE": true, "END": true, "ABORT": true}
+
+// readJournal keeps the lines of one database from a time on. A line that is not JSON is an error, except a last line
+// without its end, which the server is still writing.
+func readJournal(source io.Reader, database string, since time.Time) (*Journal, error) {
+	journal := &Journal{}
+	reader := bufio.NewReaderSize(source, 1<<20)
+	for number := 1; ; number++ {
+		text, err := reader.ReadString('\n')
+		if err == io.EOF {
+			return journal, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the statement log: %w", err)
+		}
+		var line logLine
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			return nil, fmt.Errorf("line %d of the statement log is not JSON: %w", number, err)
+		}
+		if line.Database != database || line.Application == handApplication {
+			continue
+		}
+		at, err := time.Parse("2006-01-02 15:04:05.000 MST", line.Timestamp)
+		if err != nil {
+			return nil, fmt.Errorf("line %d of the statement log has timestamp %q: %w", number, line.Timestamp, err)
+		}
+		if at.Before(since.Truncate(time.Millisecond)) {
+			continue
+		}
+		journal.add(at, line)
+	}
+}
+
+func (j *Journal) add(at time.Time, line logLine) {
+	if line.Severity == "FATAL" && line.State == "28P01" {
+		j.AuthenticationFailures++
+		return
+	}
+	match := statementText.FindStringSubmatch(line.Message)
+	if line.Severity != "LOG" || match == nil {
+		return
+	}
+	statement := Statement{At: at, User: line.User, SQL: match[1]}
+	word := firstWord.FindStringSubmatch(match[1])
+	if word != nil && reading[strings.ToUpper(word[1])] {
+		j.Reads = append(j.Reads, statement)
+		return
+	}
+	j.Writes = append(j.Writes, statement)
+}
