@@ -2,12 +2,14 @@ package receiver
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 
-	"ptah.run/ptah/operator/api/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"ptah.run/ptah/operator/operation/identity"
-	"ptah.run/ptah/operator/plan/report"
+	"ptah.run/ptah/operator/plan"
 	"ptah.run/ptah/operator/receiver/delivery"
 )
 
@@ -30,44 +32,23 @@ func (s *Server) servePlan(ctx context.Context, w http.ResponseWriter, claimed i
 	case claim.DispatchNotAfter == nil || s.clock.Now().After(claim.DispatchNotAfter.Time):
 		return refuse(http.StatusForbidden, "the Apply's time to start has passed")
 	}
-	var plan v1alpha1.PtahSchemaPlan
-	if refused := s.read(ctx, claimed.Namespace, claim.PlanRef.Name, "PtahSchemaPlan", &plan); refused != nil {
-		return refused
-	}
-	if string(plan.UID) != claim.PlanRef.UID || plan.Spec.SchemaRef.UID != claimed.UID {
-		return refuse(http.StatusForbidden, "the claimed plan was created anew or belongs to another PtahSchema")
-	}
-	data, refused := s.planBytes(ctx, &plan)
-	if refused != nil {
-		return refused
+	manifest, data, err := plan.Read(ctx, s.reader, claimed.Namespace, *claim.PlanRef)
+	switch {
+	case errors.Is(err, plan.ErrAltered) || apierrors.IsNotFound(err):
+		s.logger.Error(err, "Plan is not intact")
+		return refuse(http.StatusForbidden, "the claimed plan is missing or not intact")
+	case err != nil:
+		s.logger.Error(err, "Plan could not be read")
+		return refuse(http.StatusServiceUnavailable, "the claimed plan could not be read; try again")
+	case manifest.Spec.SchemaRef.UID != claimed.UID:
+		return refuse(http.StatusForbidden, "the claimed plan belongs to another PtahSchema")
 	}
 	header := w.Header()
 	header.Set("Content-Type", delivery.MediaTypePlan)
 	header.Set("Content-Length", strconv.Itoa(len(data)))
-	header.Set(delivery.DigestHeader, string(plan.Spec.ContentDigest))
+	header.Set(delivery.DigestHeader, string(manifest.Spec.ContentDigest))
 	w.WriteHeader(http.StatusOK)
 	// The peer compares size and digest, so a short answer needs no second word.
 	_, _ = w.Write(data)
 	return nil
-}
-
-func (s *Server) planBytes(ctx context.Context, plan *v1alpha1.PtahSchemaPlan) ([]byte, *refusal) {
-	if plan.Spec.Size > v1alpha1.MaxPlanBytes || len(plan.Spec.Chunks) > v1alpha1.MaxPlanChunks {
-		return nil, refuse(http.StatusForbidden, "the claimed plan is larger than a plan may be")
-	}
-	data := make([]byte, 0, plan.Spec.Size)
-	for i, want := range plan.Spec.Chunks {
-		var chunk v1alpha1.PtahSchemaPlanChunk
-		if refused := s.read(ctx, plan.Namespace, want.Name, "PtahSchemaPlanChunk", &chunk); refused != nil {
-			return nil, refused
-		}
-		if int(want.Index) != i || int64(len(chunk.Spec.Data)) != want.Size || report.Digest(chunk.Spec.Data) != string(want.Digest) {
-			return nil, refuse(http.StatusForbidden, "chunk %d of the claimed plan does not have its size and digest", i)
-		}
-		data = append(data, chunk.Spec.Data...)
-	}
-	if int64(len(data)) != plan.Spec.Size || report.Digest(data) != string(plan.Spec.ContentDigest) {
-		return nil, refuse(http.StatusForbidden, "the claimed plan's bytes do not have its size and digest")
-	}
-	return data, nil
 }
