@@ -158,7 +158,11 @@ type PtahSchemaStatus struct {
 	// ActiveOperation is the single claim.
 	// +optional
 	ActiveOperation *ActiveOperationStatus `json:"activeOperation,omitempty"`
-	// FailedAttempts counts consecutive failures of the current work, for the attempt number and for people.
+	// RefreshedGeneration is the generation whose inputs the last completed refresh used. A plan may be approved or
+	// applied only while it equals the resource's generation.
+	// +optional
+	RefreshedGeneration int64 `json:"refreshedGeneration,omitempty"`
+	// FailedAttempts counts consecutive failures of the current work. While it is not zero no plan is applied.
 	// +optional
 	FailedAttempts int32 `json:"failedAttempts,omitempty"`
 	// +optional
@@ -231,24 +235,27 @@ type PlanApprovalStatus struct {
 type CurrentPlanStatus struct {
 	ImmutableObjectReference `json:",inline"`
 
-	Fingerprint              string              `json:"fingerprint"`
-	ContentDigest            string              `json:"contentDigest"`
-	Size                     int64               `json:"size"`
-	ArtifactDigest           string              `json:"artifactDigest"`
-	CoordinationDigest       string              `json:"coordinationDigest"`
-	TargetIdentityDigest     string              `json:"targetIdentityDigest"`
-	ActualStateFingerprint   string              `json:"actualStateFingerprint"`
-	DesiredStateFingerprint  string              `json:"desiredStateFingerprint"`
-	PolicyFingerprint        string              `json:"policyFingerprint"`
-	VerificationPolicyUID    string              `json:"verificationPolicyUID"`
-	VerificationPolicyDigest string              `json:"verificationPolicyDigest"`
-	ExecutionBindingID       string              `json:"executionBindingID"`
-	ControllerStateVersion   int32               `json:"controllerStateVersion"`
-	Destructive              bool                `json:"destructive"`
-	PrivilegeChanges         []string            `json:"privilegeChanges,omitempty"`
-	StatementCount           int32               `json:"statementCount"`
-	CreatedAt                metav1.Time         `json:"createdAt"`
-	Approval                 *PlanApprovalStatus `json:"approval,omitempty"`
+	Fingerprint              string      `json:"fingerprint"`
+	ContentDigest            string      `json:"contentDigest"`
+	Size                     int64       `json:"size"`
+	ArtifactDigest           string      `json:"artifactDigest"`
+	CoordinationDigest       string      `json:"coordinationDigest"`
+	TargetIdentityDigest     string      `json:"targetIdentityDigest"`
+	ActualStateFingerprint   string      `json:"actualStateFingerprint"`
+	DesiredStateFingerprint  string      `json:"desiredStateFingerprint"`
+	PolicyFingerprint        string      `json:"policyFingerprint"`
+	VerificationPolicyUID    string      `json:"verificationPolicyUID"`
+	VerificationPolicyDigest string      `json:"verificationPolicyDigest"`
+	ExecutionBindingID       string      `json:"executionBindingID"`
+	ControllerStateVersion   int32       `json:"controllerStateVersion"`
+	Destructive              bool        `json:"destructive"`
+	PrivilegeChanges         []string    `json:"privilegeChanges,omitempty"`
+	StatementCount           int32       `json:"statementCount"`
+	CreatedAt                metav1.Time `json:"createdAt"`
+	// Attempted says that an Apply of this very plan ran before and did not lead to convergence, so that only a new
+	// approval lets it run again, whatever the policy.
+	Attempted bool                `json:"attempted,omitempty"`
+	Approval  *PlanApprovalStatus `json:"approval,omitempty"`
 }
 
 // AppliedStatus is the last Apply that was proven to have converged.
@@ -293,13 +300,23 @@ type PendingObservationStatus struct {
 	ApplyJobUID     string `json:"applyJobUID,omitempty"`
 	ApplyGeneration int64  `json:"applyGeneration"`
 	// ObserveAfter is the earliest time of the proof, where the Job's create was uncertain.
-	ObserveAfter         *metav1.Time      `json:"observeAfter,omitempty"`
-	Plan                 CurrentPlanStatus `json:"plan"`
-	DispatchedBy         *ManagerRecord    `json:"dispatchedBy,omitempty"`
-	LeaseDurationSeconds int32             `json:"leaseDurationSeconds"`
-	LeaseEpoch           string            `json:"leaseEpoch"`
+	ObserveAfter *metav1.Time      `json:"observeAfter,omitempty"`
+	Plan         CurrentPlanStatus `json:"plan"`
+	DispatchedBy *ManagerRecord    `json:"dispatchedBy,omitempty"`
+	// Inputs of the proof, frozen when the Apply was claimed. The source is pinned to the artifact that was planned.
+	Inputs               ProofInputs `json:"inputs"`
+	LeaseDurationSeconds int32       `json:"leaseDurationSeconds"`
+	LeaseEpoch           string      `json:"leaseEpoch"`
 	// Refusal is the executor's own reason where it refused before it changed anything.
 	Refusal string `json:"refusal,omitempty"`
+}
+
+// ProofInputs are what a proof of convergence reads, whatever the spec says by then.
+type ProofInputs struct {
+	Target             DatabaseTargetBinding `json:"target"`
+	CoordinationDigest string                `json:"coordinationDigest"`
+	Source             OCISourceBinding      `json:"source"`
+	Policy             SchemaPolicy          `json:"policy"`
 }
 
 // OperationType is a kind of operation Pod.
@@ -341,6 +358,10 @@ type ActiveOperationStatus struct {
 	Source                        *OCISourceBinding         `json:"source,omitempty"`
 	PlanRef                       *ImmutableObjectReference `json:"planRef,omitempty"`
 	ApprovalRef                   *ImmutableObjectReference `json:"approvalRef,omitempty"`
+	// Policy is frozen for an Apply; a refresh takes it from the spec of Generation or from the proof's inputs.
+	Policy *SchemaPolicy `json:"policy,omitempty"`
+	// RetryNotBefore delays the next dispatch after the API server refused the Job.
+	RetryNotBefore *metav1.Time `json:"retryNotBefore,omitempty"`
 	// ProofOf is the ID of the Apply whose outcome this refresh proves.
 	ProofOf              string `json:"proofOf,omitempty"`
 	LeaseEpoch           string `json:"leaseEpoch,omitempty"`
