@@ -15,7 +15,7 @@ import (
 )
 
 // Schema is a PtahSchema as a user of the lab writes it.
-func Schema(namespace, name string, artifact Artifact, secret string, interval time.Duration) *v1alpha1.PtahSchema {
+func Schema(namespace, name string, artifact Artifact, secret string, interval, retry time.Duration) *v1alpha1.PtahSchema {
 	return &v1alpha1.PtahSchema{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.PtahSchemaSpec{
@@ -34,7 +34,7 @@ func Schema(namespace, name string, artifact Artifact, secret string, interval t
 			Execution: v1alpha1.ExecutionSpec{
 				ActiveDeadlineSeconds: 300,
 				ConnectTimeout:        metav1.Duration{Duration: 10 * time.Second},
-				FailureRetryInterval:  metav1.Duration{Duration: 10 * time.Second},
+				FailureRetryInterval:  metav1.Duration{Duration: retry},
 				ImagePullSecrets:      []corev1.LocalObjectReference{{Name: PullSecret}},
 			},
 			Interval: metav1.Duration{Duration: interval},

@@ -115,6 +115,7 @@ func (s *subject) events(ctx context.Context) int {
 }
 
 func TestTypedApproverReplaced(t *testing.T) {
+	t.Parallel()
 	scenario(t, "typed-approver-replaced", func(ctx context.Context, s *bench.Scenario) {
 		subject := prepare(ctx, s, firstVersion, 10*time.Minute)
 		subject.declare(ctx)

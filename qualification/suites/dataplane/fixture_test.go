@@ -16,8 +16,10 @@ const (
 		"CREATE INDEX orders_customer ON orders (customer_id);\n"
 	secondVersion = firstVersion + "ALTER TABLE customers ADD COLUMN name text;\n"
 
-	// interval is short so that a suite sees several refreshes; the smallest the API accepts is 10 s.
-	interval = 20 * time.Second
+	// interval is the smallest that the API accepts, so that a suite sees several refreshes.
+	interval = 10 * time.Second
+	// retry is the pause after a failure, and the smallest that the API accepts.
+	retry = 5 * time.Second
 	// patience bounds one step of a scenario. A step that takes longer has failed; it is never raised to pass.
 	patience = 3 * time.Minute
 )
@@ -45,7 +47,7 @@ func prepare(ctx context.Context, s *bench.Scenario, sql string, every time.Dura
 // declare creates the PtahSchema.
 func (s *subject) declare(ctx context.Context) {
 	s.T.Helper()
-	s.Need("declared", s.Bench.Client.Create(ctx, bench.Schema(s.key.Namespace, s.key.Name, s.artifact, "orders-db", s.every)))
+	s.Need("declared", s.Bench.Client.Create(ctx, bench.Schema(s.key.Namespace, s.key.Name, s.artifact, "orders-db", s.every, retry)))
 }
 
 // await follows the schema until done, records the way there, and returns the last state.
@@ -101,6 +103,10 @@ func (s *subject) publish(ctx context.Context, sql string) {
 	s.artifact = artifact
 }
 
+// afterwork is how long after the write that ends a claim its last requests, such as the release of the Lease, are
+// counted to it.
+const afterwork = time.Second
+
 // operations pairs the start and the end of each claim of a type in a list of transitions.
 func operations(seen []bench.Transition, kind v1alpha1.OperationType) []span {
 	var spans []span
@@ -108,11 +114,11 @@ func operations(seen []bench.Transition, kind v1alpha1.OperationType) []span {
 	for _, state := range seen {
 		claim := state.Status.ActiveOperation
 		if open != "" && (claim == nil || claim.ID != open) {
-			spans[len(spans)-1].to = state.At
+			spans[len(spans)-1].to = state.At.Add(afterwork)
 			open = ""
 		}
 		if claim != nil && claim.Type == kind && claim.ID != open {
-			spans = append(spans, span{from: state.At})
+			spans = append(spans, span{from: claim.StartedAt.Time})
 			open = claim.ID
 		}
 	}
