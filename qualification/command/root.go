@@ -23,6 +23,12 @@ Exit codes: 0 pass, 1 the product failed, 2 usage, 3 harness or infrastructure f
 	root.AddCommand(
 		NewDoctorCommand(streams),
 		NewLabCommand(streams),
+		NewProfileCommand(streams),
+		NewMatrixCommand(streams),
+		NewJudgeCommand(streams),
+		NewRecordCommand(streams),
+		NewReportCommand(streams),
+		NewAuditCommand(streams),
 	)
 	return root
 }

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"ptah.run/ptah/qualification/evidence/dossier"
+	"ptah.run/ptah/qualification/report"
+)
+
+// WriteReports renders the reports of a run into an existing folder and returns their paths, the HTML page first.
+func WriteReports(d *dossier.Dossier, dir string) ([]string, error) {
+	files, err := report.Files(report.Build(d, d.Judge()))
+	if err != nil {
+		return nil, Exit(ExitHarnessFailed, err)
+	}
+	paths := []string{filepath.Join(dir, report.HTMLName)}
+	for _, file := range files {
+		path := filepath.Join(dir, file.Name)
+		if err := writeOutput(path, file.Data); err != nil {
+			return nil, err
+		}
+		if file.Name != report.HTMLName {
+			paths = append(paths, path)
+		}
+	}
+	return paths, nil
+}
+
+// NewReportCommand returns `ptah-qualify report` with its subcommands.
+func NewReportCommand(streams IOStreams) *cobra.Command {
+	var run, output string
+	command := &cobra.Command{
+		Use:   "report --run DIR --output DIR",
+		Short: "Render the judgement of a run as one HTML page, Markdown and JUnit XML",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			d, err := LoadRun(run)
+			if err != nil {
+				return err
+			}
+			paths, err := WriteReports(d, output)
+			if err != nil {
+				return err
+			}
+			for _, path := range paths {
+				fmt.Fprintln(streams.Out, path)
+			}
+			return nil
+		},
+	}
+	command.Flags().StringVar(&run, "run", "", "directory of the run")
+	command.Flags().StringVar(&output, "output", "", "existing folder to write into")
+	mustRequire(command, "run", "output")
+	command.AddCommand(newReportVerify(streams))
+	return command
+}
+
+func newReportVerify(streams IOStreams) *cobra.Command {
+	var flags verifyFlags
+	command := &cobra.Command{
+		Use:   "verify --reports DIR --record FILE --key PUB",
+		Short: "Check that rendered reports are the ones that a signed record binds",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			verified, err := verifyRecord(command.Context(), flags)
+			if err != nil {
+				return err
+			}
+			printVerified(streams.Out, verified)
+			return nil
+		},
+	}
+	command.Flags().StringVar(&flags.reports, "reports", "", "directory of the rendered reports")
+	command.Flags().StringVar(&flags.record, "record", "", "signed record")
+	command.Flags().StringArrayVar(&flags.keys, "key", nil, "PEM public key; repeat to admit several")
+	mustRequire(command, "reports", "record", "key")
+	return command
+}
