@@ -51,7 +51,8 @@ func commonEnv(config Config, order Order) ([]corev1.EnvVar, error) {
 		plain(env.Operation, string(order.Claim.Type)),
 		plain(env.OperationID, order.Claim.ID),
 		plain(env.WorkDir, workDir),
-		plain(env.ResultEndpoint, strings.TrimSuffix(config.ResultsURL, "/")+"/v1/results"),
+		plain(env.TerminationGraceSecs, strconv.FormatInt(GraceSeconds, 10)),
+		plain(env.ResultEndpoint, strings.TrimSuffix(config.ResultsURL, "/")),
 		plain(env.ResultTokenFile, tokenFile),
 		plain(env.ResultTrustPEM, trust),
 		plain(env.ResultIdentity, id),
@@ -93,7 +94,7 @@ func sourceEnv(source *ptahv1.OCISourceBinding) []corev1.EnvVar {
 	)
 }
 
-func databaseEnv(config Config, order Order) ([]corev1.EnvVar, error) {
+func databaseEnv(order Order) ([]corev1.EnvVar, error) {
 	dialect, err := realm.CanonicalEngine(string(order.Claim.Target.Engine))
 	if err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func databaseEnv(config Config, order Order) ([]corev1.EnvVar, error) {
 		list = append(list, plain(env.ExpectedTargetIdentity, order.Claim.TargetIdentityDigest))
 	}
 	if mutates(order) {
-		return append(list, applyEnv(config, order)...), nil
+		return append(list, applyEnv(order)...), nil
 	}
 	if order.HeldPlanDigest != "" {
 		list = append(list, plain(env.HeldPlanDigest, order.HeldPlanDigest))
@@ -138,11 +139,9 @@ func databaseEnv(config Config, order Order) ([]corev1.EnvVar, error) {
 	return list, nil
 }
 
-func applyEnv(config Config, order Order) []corev1.EnvVar {
+func applyEnv(order Order) []corev1.EnvVar {
 	list := []corev1.EnvVar{
-		plain(env.PlanEndpoint, strings.TrimSuffix(config.ResultsURL, "/")+"/v1/plans"),
 		plain(env.ExpectedPlanDigest, order.PlanContentDigest),
-		plain(env.TerminationGraceSecs, strconv.FormatInt(GraceSeconds, 10)),
 	}
 	if limit := order.Claim.DispatchNotAfter; limit != nil {
 		list = append(list, plain(env.DispatchNotAfter, limit.UTC().Format(time.RFC3339)))

@@ -143,7 +143,7 @@ func databaseContainer(config Config, order Order) (corev1.Container, error) {
 	if err != nil {
 		return c, err
 	}
-	specific, err := databaseEnv(config, order)
+	specific, err := databaseEnv(order)
 	if err != nil {
 		return c, err
 	}

@@ -11,7 +11,7 @@ const (
 	WorkDir = "PTAH_WORK_DIR"
 
 	// Delivery.
-	ResultEndpoint  = "PTAH_RESULT_ENDPOINT"   // https://host/v1/results/<publication>
+	ResultEndpoint  = "PTAH_RESULT_ENDPOINT"   // https://host of the receiver; the runner appends /v1/results/<publication> and /v1/plans/<publication>
 	ResultTokenFile = "PTAH_RESULT_TOKEN_FILE" // projected ServiceAccount token, audience operator.ptah.run/results
 	ResultTrustPEM  = "PTAH_RESULT_TRUST_PEM"  // certificates that sign the receiver's
 	ResultIdentity  = "PTAH_RESULT_IDENTITY"   // JSON of receiver.Identity without the Pod's own fields
@@ -53,7 +53,6 @@ const (
 	ProvenDumpDigest       = "PTAH_PROVEN_DUMP_DIGEST"
 	ProvenTargetIdentity   = "PTAH_PROVEN_TARGET_IDENTITY"
 	// Apply only.
-	PlanEndpoint         = "PTAH_PLAN_ENDPOINT" // https://host/v1/plans/<publication>: the receiver serves the approved bytes
 	ExpectedPlanDigest   = "PTAH_EXPECTED_PLAN_DIGEST"
 	DispatchNotAfter     = "PTAH_DISPATCH_NOT_AFTER"  // RFC 3339
 	ExecutionNotAfter    = "PTAH_EXECUTION_NOT_AFTER" // RFC 3339
