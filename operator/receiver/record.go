@@ -91,11 +91,9 @@ func newRecord(name string, kind v1alpha1.ResultRecordType, data []byte, claimed
 		owner.Controller, owner.BlockOwnerDeletion = nil, nil
 	}
 	labels := map[string]string{
-		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
-		v1alpha1.LabelSchema:    claimed.Name,
-	}
-	if id := job.Labels[v1alpha1.LabelOperationID]; id != "" {
-		labels[v1alpha1.LabelOperationID] = id
+		v1alpha1.LabelManagedBy:   v1alpha1.ManagedByValue,
+		v1alpha1.LabelSchema:      claimed.Name,
+		v1alpha1.LabelOperationID: identity.ShortID(claimed.OperationID),
 	}
 	return &v1alpha1.PtahResultRecord{
 		ObjectMeta: metav1.ObjectMeta{
