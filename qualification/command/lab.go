@@ -34,6 +34,10 @@ func NewLabCommand(streams IOStreams) *cobra.Command {
 	command.AddCommand(
 		newLabImagesCommand(streams, flags),
 		newLabAssetsCommand(streams, flags),
+		newLabUpCommand(streams, flags),
+		newLabDownCommand(streams),
+		newLabListCommand(streams),
+		newLabLogsCommand(streams),
 	)
 	return command
 }
@@ -100,12 +104,31 @@ func runLabImages(ctx context.Context, streams IOStreams, flags *labFlags, role 
 	}
 	defer connection.Close()
 	for _, role := range roles {
+		if role == catalog.ExecutorBase { // it becomes part of a product image and never runs in this engine
+			if err := printExecutorBase(ctx, streams, images, version); err != nil {
+				return err
+			}
+			continue
+		}
 		description, err := images.Prepare(ctx, connection, role, version)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(streams.Out, "%-14s %-8s %-9s %s %s\n", role, description.Version, description.Source, description.Reference, description.Digest)
 	}
+	return nil
+}
+
+func printExecutorBase(ctx context.Context, streams IOStreams, images *lab.Images, version string) error {
+	entry, image, err := images.Get(ctx, catalog.ExecutorBase, version)
+	if err != nil {
+		return err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(streams.Out, "%-14s %-8s %-9s %s %s\n", catalog.ExecutorBase, entry.Release, images.Source.Name(), "(in the cache)", digest)
 	return nil
 }
 

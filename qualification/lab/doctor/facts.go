@@ -86,15 +86,28 @@ func Gather(ctx context.Context, paths Paths) (Facts, error) {
 	if facts.MemoryBytes, err = memory("/proc/meminfo"); err != nil {
 		return Facts{}, err
 	}
-	entries, _ := filepath.Glob(filepath.Join(paths.Cache, "images", "*"))
-	facts.CacheWarm = len(entries) > 0
+	facts.CacheWarm = CacheWarm(paths.Cache)
 	gatherEngine(ctx, &facts)
 	root := facts.Engine.RootDir
 	if root == "" {
 		root = "/var/lib/docker"
 	}
-	facts.Space, err = spaceOf(paths.Cache, root, paths.State, os.TempDir())
+	facts.Space, err = SpaceOf(paths.Cache, root, paths.State, os.TempDir())
 	return facts, err
+}
+
+// CacheWarm says whether a node image was built in a cache folder before.
+func CacheWarm(root string) bool {
+	entries, _ := filepath.Glob(filepath.Join(root, "images", "node-*"))
+	return len(entries) > 0
+}
+
+// LacksSysResource says whether this process, and with it what it starts, can never have CAP_SYS_RESOURCE. Where it
+// cannot be known, the answer is no, which is right on every ordinary machine.
+func LacksSysResource() bool {
+	const bit = 24
+	bounding, err := boundingSet("/proc/self/status")
+	return err == nil && bounding&(1<<bit) == 0
 }
 
 func gatherEngine(ctx context.Context, facts *Facts) {
@@ -189,8 +202,8 @@ func memory(path string) (uint64, error) {
 	return 0, fmt.Errorf("read the size of memory: %s has no MemTotal line", path)
 }
 
-// spaceOf returns the free space available to this user under each path, file systems taken together.
-func spaceOf(paths ...string) ([]Space, error) {
+// SpaceOf returns the free space available to this user under each path, file systems taken together.
+func SpaceOf(paths ...string) ([]Space, error) {
 	var spaces []Space
 	indexes := map[uint64]int{}
 	for _, path := range paths {

@@ -16,12 +16,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"ptah.run/ptah/qualification/lab/catalog"
 	"ptah.run/ptah/qualification/lab/layer"
 )
 
 const statusFile = "var/lib/dpkg/status"
+
+// cancelLimit is how long a cancelled mmdebstrap may take to clean up.
+const cancelLimit = 20 * time.Second
 
 // Build makes the file system as a layer in dir. It needs the network of a Debian mirror.
 func Build(ctx context.Context, filesystem catalog.Filesystem, dir string) (*layer.File, error) {
@@ -35,7 +40,9 @@ func Build(ctx context.Context, filesystem catalog.Filesystem, dir string) (*lay
 	defer os.RemoveAll(scratch)
 	list := filepath.Join(scratch, "packages")
 	// The hook runs as another user where mmdebstrap is not run by root.
-	if err := errors.Join(os.WriteFile(list, nil, 0o666), os.Chmod(list, 0o666), os.Chmod(scratch, 0o755)); err != nil {
+	work := filepath.Join(scratch, "work")
+	if err := errors.Join(os.WriteFile(list, nil, 0o666), os.Chmod(list, 0o666), os.Chmod(scratch, 0o755),
+		os.Mkdir(work, 0o700), os.Chmod(work, 0o777|os.ModeSticky)); err != nil {
 		return nil, fmt.Errorf("make a file for the list of packages: %w", err)
 	}
 	arguments := append([]string{"--quiet", "--format=tar", "--variant=" + filesystem.Variant,
@@ -44,7 +51,11 @@ func Build(ctx context.Context, filesystem catalog.Filesystem, dir string) (*lay
 	command := exec.CommandContext(ctx, "mmdebstrap", append(arguments, filesystem.Suite, "-")...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
-	command.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", layer.Epoch.Unix()))
+	command.Env = append(os.Environ(), fmt.Sprintf("SOURCE_DATE_EPOCH=%d", layer.Epoch.Unix()), "TMPDIR="+work)
+	// Its helpers are processes of their own that hold the pipe open: all of them are told to end.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
+	command.WaitDelay = cancelLimit
 	output, err := command.StdoutPipe()
 	if err != nil {
 		return nil, err

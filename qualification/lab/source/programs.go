@@ -106,6 +106,7 @@ func download(ctx context.Context, pin catalog.Pin) (module, error) {
 // goMod is what `go mod edit -json` prints of a go.mod.
 type goMod struct {
 	Go      string
+	Require []struct{ Path, Version string }
 	Replace []struct {
 		Old, New struct{ Path, Version string }
 	}
@@ -130,9 +131,16 @@ func writeScratchModule(ctx context.Context, scratch string, set catalog.Program
 			fmt.Fprintf(&text, "go %s\n\n", parsed.Go)
 		}
 		fmt.Fprintf(&text, "require %s %s\n", module.Path, module.Version)
+		staged := map[string]bool{}
 		for _, replace := range parsed.Replace {
 			if set.Staging != "" && strings.HasPrefix(replace.New.Path, "./staging/") {
-				fmt.Fprintf(&text, "replace %s => %s %s\n", replace.Old.Path, replace.Old.Path, set.Staging)
+				fmt.Fprintf(&text, "replace %[1]s => %[1]s %[2]s\n", replace.Old.Path, set.Staging)
+				staged[replace.Old.Path] = true
+			}
+		}
+		for _, require := range parsed.Require {
+			if staged[require.Path] { // so that the compiler sees the module's own version, and not v0.0.0
+				fmt.Fprintf(&text, "require %s %s\n", require.Path, set.Staging)
 			}
 		}
 		sum, err := os.ReadFile(filepath.Join(module.Dir, "go.sum"))
