@@ -22,6 +22,7 @@ import (
 	"ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/qualification/evidence/ledger"
 	"ptah.run/ptah/qualification/lab"
+	"ptah.run/ptah/qualification/lab/tenant"
 )
 
 // LabVariable names the file that describes the lab, as "ptah-qualify run" sets it.
@@ -140,15 +141,10 @@ func (s *Scenario) Namespace(ctx context.Context) string {
 }
 
 func (b *Bench) createNamespace(ctx context.Context, name string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-		"pod-security.kubernetes.io/enforce": "restricted",
-		"pod-security.kubernetes.io/warn":    "restricted",
-		"pod-security.kubernetes.io/audit":   "restricted",
-	}}}
-	if err := b.Client.Create(ctx, namespace); err != nil {
+	if err := b.Client.Create(ctx, tenant.Namespace(name)); err != nil {
 		return fmt.Errorf("create namespace %s: %w", name, err)
 	}
-	objects, err := b.registryObjects(name)
+	objects, err := tenant.Objects(b.Lab.Registry, name)
 	if err != nil {
 		return err
 	}

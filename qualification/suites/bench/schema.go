@@ -12,10 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
+	"ptah.run/ptah/qualification/lab/tenant"
 )
 
 // Schema is a PtahSchema as a user of the lab writes it.
-func Schema(namespace, name string, artifact Artifact, secret string, interval, retry time.Duration) *v1alpha1.PtahSchema {
+func Schema(namespace, name string, artifact tenant.Artifact, secret string, interval, retry time.Duration) *v1alpha1.PtahSchema {
 	return &v1alpha1.PtahSchema{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.PtahSchemaSpec{
@@ -23,11 +24,11 @@ func Schema(namespace, name string, artifact Artifact, secret string, interval, 
 				URLFrom: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: "url"}},
 			Desired: v1alpha1.OCIArtifactSourceSpec{
 				OCIRef:           artifact.Reference,
-				RegistryAuthFrom: &v1alpha1.RegistryAuthSource{Name: RegistrySecret},
+				RegistryAuthFrom: &v1alpha1.RegistryAuthSource{Name: tenant.RegistrySecret},
 				VerificationPolicyFrom: corev1.ConfigMapKeySelector{
-					LocalObjectReference: corev1.LocalObjectReference{Name: PolicyMap}, Key: "policy.yaml"},
+					LocalObjectReference: corev1.LocalObjectReference{Name: tenant.PolicyMap}, Key: "policy.yaml"},
 				Transport: &v1alpha1.OCITransport{CAFrom: &corev1.ConfigMapKeySelector{
-					LocalObjectReference: corev1.LocalObjectReference{Name: RegistryCA}, Key: "ca.crt"}},
+					LocalObjectReference: corev1.LocalObjectReference{Name: tenant.RegistryCA}, Key: "ca.crt"}},
 			},
 			// Durations have defaults that an empty Go value would override, so each is written.
 			Policy: v1alpha1.SchemaPolicy{Apply: v1alpha1.ApplyOnApproval, LockTimeout: metav1.Duration{Duration: 30 * time.Second}},
@@ -35,7 +36,7 @@ func Schema(namespace, name string, artifact Artifact, secret string, interval, 
 				ActiveDeadlineSeconds: 300,
 				ConnectTimeout:        metav1.Duration{Duration: 10 * time.Second},
 				FailureRetryInterval:  metav1.Duration{Duration: retry},
-				ImagePullSecrets:      []corev1.LocalObjectReference{{Name: PullSecret}},
+				ImagePullSecrets:      []corev1.LocalObjectReference{{Name: tenant.PullSecret}},
 			},
 			Interval: metav1.Duration{Duration: interval},
 		},

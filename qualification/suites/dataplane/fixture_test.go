@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
+	"ptah.run/ptah/qualification/lab/tenant"
 	"ptah.run/ptah/qualification/suites/bench"
 )
 
@@ -29,7 +30,7 @@ type subject struct {
 	*bench.Scenario
 	database *bench.Database
 	key      client.ObjectKey
-	artifact bench.Artifact
+	artifact tenant.Artifact
 	every    time.Duration
 }
 
@@ -38,9 +39,9 @@ func prepare(ctx context.Context, s *bench.Scenario, sql string, every time.Dura
 	s.T.Helper()
 	namespace := s.Namespace(ctx)
 	database := s.Database(ctx)
-	artifact, err := s.Bench.PushSchema(ctx, "schemas/"+namespace, "v1", sql)
+	artifact, err := tenant.PushSchema(ctx, s.Bench.Lab, "schemas/"+namespace, "v1", sql)
 	s.Fixture(err)
-	s.Fixture(s.Bench.Client.Create(ctx, database.Secret(namespace, "orders-db", database.ClusterURL())))
+	s.Fixture(s.Bench.Client.Create(ctx, tenant.Secret(namespace, "orders-db", database.ClusterURL())))
 	return &subject{Scenario: s, database: database, artifact: artifact, every: every, key: client.ObjectKey{Namespace: namespace, Name: "orders"}}
 }
 
@@ -98,7 +99,7 @@ func (s *subject) columns(ctx context.Context) []string {
 // publish moves the tag of the artifact to other SQL.
 func (s *subject) publish(ctx context.Context, sql string) {
 	s.T.Helper()
-	artifact, err := s.Bench.PushSchema(ctx, "schemas/"+s.key.Namespace, "v1", sql)
+	artifact, err := tenant.PushSchema(ctx, s.Bench.Lab, "schemas/"+s.key.Namespace, "v1", sql)
 	s.Fixture(err)
 	s.artifact = artifact
 }

@@ -1,0 +1,46 @@
+package cell
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"ptah.run/ptah/qualification/evidence"
+	"ptah.run/ptah/qualification/installation"
+	"ptah.run/ptah/qualification/lab"
+)
+
+// addManagerLogs keeps the logs of the manager's Pods, for people who look for a cause. No verdict rests on them.
+func addManagerLogs(ctx context.Context, cell *evidence.Cell, description *lab.Description) error {
+	config, err := clientcmd.BuildConfigFromFlags("", description.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read the lab's kubeconfig %s: %w", description.Kubeconfig, err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("connect to the lab's cluster: %w", err)
+	}
+	pods, err := client.CoreV1().Pods(installation.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the Pods of %s: %w", installation.Namespace, err)
+	}
+	for _, pod := range pods.Items {
+		if pod.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		stream, err := client.CoreV1().Pods(installation.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).Stream(ctx)
+		if err != nil {
+			return fmt.Errorf("read the log of Pod %s: %w", pod.Name, err)
+		}
+		_, err = cell.PutFile("cluster/"+pod.Name+".log", stream)
+		stream.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
