@@ -1,0 +1,54 @@
+package dataplane
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"ptah.run/ptah/qualification/lab/tenant"
+	"ptah.run/ptah/qualification/suites/bench"
+	"ptah.run/ptah/qualification/suites/transcript"
+)
+
+// page is the documentation that a new user follows, from this package's folder.
+const page = "../../../support/docs/first-schema-change.md"
+
+// TestDocumentedFirstChange runs the page as its reader does. It needs the workspace that "make lab" made.
+func TestDocumentedFirstChange(t *testing.T) {
+	t.Parallel()
+	scenario(t, "documented-first-change", func(ctx context.Context, s *bench.Scenario) {
+		text, err := os.ReadFile(page)
+		s.Fixture(err)
+		steps, err := transcript.Parse(string(text))
+		s.Need("the page can be read", err)
+		root, err := filepath.Abs("../../..")
+		s.Fixture(err)
+		environment := append(os.Environ(), "PATH="+tenant.ProgramDir(s.Bench.Lab)+":"+os.Getenv("PATH"))
+		for _, step := range steps {
+			// The reader's shell has the workspace's environment.
+			step.Command = "source .ptah/env\n" + step.Command
+			bounded, cancel := context.WithTimeout(ctx, patience)
+			output, err := transcript.Run(bounded, step, root, environment)
+			cancel()
+			s.Observe("line "+strconv.Itoa(step.Line), output)
+			s.Need("line "+strconv.Itoa(step.Line)+" prints what the page says", err)
+		}
+	})
+}
+
+// TestPageIsParsed keeps the page readable without a lab, and proves that its commands are seen at all.
+func TestPageIsParsed(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := transcript.Parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(steps) < 10 {
+		t.Errorf("only %d commands were found on the page", len(steps))
+	}
+}
