@@ -45,6 +45,7 @@ func TestValuesAreRefusedInOneSentence(t *testing.T) {
 		namespace string
 		want      string
 	}{
+		"no manager repository":            {"image.repository", "", "", "image.repository is not set: set it to the repository"},
 		"a manager image without a digest": {"image.digest", "", "", "image.digest is not set: set it to the digest"},
 		"a malformed manager digest":       {"image.digest", "sha256:abc", "", `image.digest is "sha256:abc": it must be sha256:`},
 		"an uppercase manager digest":      {"image.digest", "sha256:" + strings.Repeat("A", 64), "", "lowercase hex digits"},

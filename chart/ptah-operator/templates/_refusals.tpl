@@ -5,6 +5,9 @@ What the values schema cannot say in a sentence that tells what to do.
 {{- if .Values.image.tag -}}
 {{- fail (printf "image.tag is %q: a tag can move, so ptah-operator is deployed by digest alone; remove image.tag and set image.digest to sha256:<64 hex digits>." .Values.image.tag) -}}
 {{- end -}}
+{{- if not .Values.image.repository -}}
+{{- fail "image.repository is not set: set it to the repository that holds the manager image, such as registry.example.com/ptah/manager." -}}
+{{- end -}}
 {{- if not .Values.image.digest -}}
 {{- fail "image.digest is not set: set it to the digest of the manager image's manifest, sha256:<64 hex digits>." -}}
 {{- end -}}
