@@ -133,7 +133,7 @@ func (l *lexer) scan() Kind {
 	return Symbol
 }
 
-// quoted passes a quoted text whose quote is doubled inside; backslash escapes are for E'' strings.
+// quoted passes a quoted text whose quote is doubled inside; backslash escapes are for E” strings.
 func (l *lexer) quoted(quote byte, backslash bool) {
 	l.pos++
 	for l.pos < len(l.text) {
@@ -172,7 +172,7 @@ func (l *lexer) dollar() bool {
 	return true
 }
 
-// word passes an identifier, keyword or number, or a string with a letter before it (E”, B”, X”, N”, U&”).
+// word passes an identifier, keyword or number, or a string with a letter before its quote.
 func (l *lexer) word() Kind {
 	start := l.pos
 	for l.pos < len(l.text) && (isWordByte(l.text[l.pos]) || l.text[l.pos] == '$') {

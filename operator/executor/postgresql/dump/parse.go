@@ -114,6 +114,11 @@ func (p *parser) comment(text string, _, _ int) {
 // flush turns cuts and tokens into entries.
 func (p *parser) flush(text string) {
 	method := ""
+	if len(p.cuts) > 0 {
+		for _, s := range statementSpans(text, p.tokens[:p.cuts[0].tokens]) {
+			method = settingOf(text[s.start:s.end], method)
+		}
+	}
 	for i, c := range p.cuts {
 		end := len(p.tokens)
 		if i+1 < len(p.cuts) {
@@ -123,13 +128,9 @@ func (p *parser) flush(text string) {
 		if entry.Type == "TABLE" || entry.Type == "MATERIALIZED VIEW" {
 			entry.AccessMethod = method
 		}
-		if i == 0 {
-			method = settings(text, p.tokens[:c.tokens], method)
-			entry.AccessMethod = methodFor(entry.Type, method)
-		}
 		for _, s := range statementSpans(text, p.tokens[c.tokens:end]) {
 			statement := strings.TrimSpace(text[s.start:s.end])
-			if isSetting(statement) {
+			if strings.HasPrefix(statement, "SET default_") {
 				method = settingOf(statement, method)
 				continue
 			}
@@ -139,27 +140,8 @@ func (p *parser) flush(text string) {
 	}
 }
 
-func methodFor(kind, method string) string {
-	if kind == "TABLE" || kind == "MATERIALIZED VIEW" {
-		return method
-	}
-	return ""
-}
-
-func settings(text string, tokens []Token, method string) string {
-	for _, s := range statementSpans(text, tokens) {
-		method = settingOf(text[s.start:s.end], method)
-	}
-	return method
-}
-
-// isSetting recognises what pg_dump puts between objects; it belongs to the next objects, not to the last one.
-func isSetting(statement string) bool {
-	c := newCursor(statement)
-	return c.accept("SET", "default_tablespace") || c.accept("SET", "default_table_access_method") ||
-		c.accept("SET", "default_with_oids")
-}
-
+// settingOf follows the table access method that pg_dump sets between objects; it belongs to the objects that come
+// after it.
 func settingOf(statement, method string) string {
 	c := newCursor(statement)
 	if !c.accept("SET", "default_table_access_method", "=") {

@@ -1,0 +1,252 @@
+// Package drift counts how two schemas differ. A count has a category and a severity and never a name, a row or a
+// piece of SQL, so that it may be shown to anybody who may see that a database exists.
+package drift
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"ptah.run/ptah/operator/executor/postgresql/dump"
+	"ptah.run/ptah/operator/plan/report"
+)
+
+// group is how one type of dump entry is counted. A changed entry is "modified" where the category exists, and
+// otherwise counts as one removed and one added.
+type group struct {
+	prefix                   string
+	added, modified, removed report.Severity // an empty severity says that the category does not exist
+}
+
+const (
+	safe        = report.SeveritySafe
+	warning     = report.SeverityWarning
+	destructive = report.SeverityDestructive
+)
+
+var groups = map[string]group{
+	"TABLE":             {"tables", safe, "", destructive},
+	"FOREIGN TABLE":     {"tables", safe, warning, destructive},
+	"INDEX":             {"indexes", warning, "", warning},
+	"INDEX ATTACH":      {"indexes", warning, "", warning},
+	"CONSTRAINT":        {"table_constraints", warning, "", destructive},
+	"FK CONSTRAINT":     {"constraints", warning, "", destructive},
+	"CHECK CONSTRAINT":  {"constraints", warning, "", destructive},
+	"EXTENSION":         {"extensions", safe, warning, destructive},
+	"FUNCTION":          {"functions", safe, warning, destructive},
+	"PROCEDURE":         {"functions", safe, warning, destructive},
+	"AGGREGATE":         {"functions", safe, warning, destructive},
+	"POLICY":            {"rls_policies", safe, warning, destructive},
+	"ROW SECURITY":      {"rls_enabled_tables", safe, "", destructive},
+	"VIEW":              {"views", safe, warning, warning},
+	"MATERIALIZED VIEW": {"views", safe, warning, destructive},
+	"TRIGGER":           {"triggers", warning, warning, warning},
+	"SEQUENCE":          {"sequences", safe, warning, destructive},
+	"SEQUENCE OWNED BY": {"sequences", warning, warning, warning},
+	"DOMAIN":            {"types", safe, warning, destructive},
+	"TYPE":              {"types", safe, warning, destructive},
+	"SCHEMA":            {"schemas", safe, warning, destructive},
+	"COMMENT":           {"comments", safe, safe, safe},
+	"ACL":               {"grants", warning, warning, warning},
+	"DEFAULT ACL":       {"grants", warning, warning, warning},
+	"STATISTICS":        {"statistics", safe, safe, safe},
+	"RULE":              {"rules", warning, warning, warning},
+	"COLLATION":         {"collations", safe, warning, warning},
+	"TABLE ATTACH":      {"partitions", safe, warning, warning},
+	"DEFAULT":           {"columns", warning, warning, warning},
+}
+
+var other = group{"other_objects", safe, warning, destructive}
+
+// Findings counts the differences between what a database holds and what is desired, sorted by descending severity
+// and then by category.
+func Findings(from, to []dump.Entry) []report.Finding {
+	c := counter{}
+	for _, d := range dump.Compare(from, to) {
+		c.difference(d)
+	}
+	out := make([]report.Finding, 0, len(c))
+	for _, finding := range c {
+		out = append(out, *finding)
+	}
+	slices.SortFunc(out, func(a, b report.Finding) int {
+		if a.Severity != b.Severity {
+			if report.Worse(a.Severity, b.Severity) == a.Severity {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.Category, b.Category)
+	})
+	return out
+}
+
+// Highest returns the highest severity of the findings, or an empty one.
+func Highest(findings []report.Finding) report.Severity {
+	highest := report.Severity("")
+	for _, f := range findings {
+		highest = report.Worse(highest, f.Severity)
+	}
+	return highest
+}
+
+// Categories returns the sorted categories of the findings.
+func Categories(findings []report.Finding) []string {
+	out := []string{}
+	for _, f := range findings {
+		out = append(out, f.Category)
+	}
+	slices.Sort(out)
+	return out
+}
+
+type counter map[string]*report.Finding
+
+func (c counter) add(category string, severity report.Severity) {
+	finding := c[category]
+	if finding == nil {
+		finding = &report.Finding{Category: category, Severity: severity}
+		c[category] = finding
+	}
+	finding.Count++
+	finding.Severity = report.Worse(finding.Severity, severity)
+}
+
+func (c counter) difference(d dump.Difference) {
+	switch {
+	case d.Key.Type == "TYPE" && (isEnum(d.From) || isEnum(d.To)):
+		c.enum(d)
+		return
+	case d.Key.Type == "TABLE" && len(d.From) == 1 && len(d.To) == 1:
+		c.table(d.From[0], d.To[0])
+		return
+	case d.Key.Type == "DEFAULT":
+		c.add("columns_modified", warning)
+		return
+	}
+	g, ok := groups[d.Key.Type]
+	if !ok {
+		g = other
+	}
+	unique := func(entries []dump.Entry) bool { return slices.ContainsFunc(entries, isUnique) }
+	switch {
+	case len(d.From) == 0:
+		c.add(g.prefix+"_added", g.added)
+	case len(d.To) == 0:
+		c.add(g.prefix+"_removed", g.removed)
+		if unique(d.From) {
+			c.add("unique_protections_removed", destructive)
+		}
+	case g.modified != "":
+		c.add(g.prefix+"_modified", g.modified)
+	default:
+		c.add(g.prefix+"_removed", g.removed)
+		c.add(g.prefix+"_added", g.added)
+		if unique(d.From) && !unique(d.To) {
+			c.add("unique_protections_removed", destructive)
+		}
+	}
+}
+
+func isUnique(e dump.Entry) bool {
+	if len(e.Statements) == 0 {
+		return false
+	}
+	switch e.Type {
+	case "INDEX":
+		return strings.HasPrefix(e.Statements[0], "CREATE UNIQUE ")
+	case "CONSTRAINT":
+		return slices.ContainsFunc(dump.Tokens(e.Statements[0]), func(t dump.Token) bool { return t.Is("UNIQUE") || t.Is("PRIMARY") })
+	}
+	return false
+}
+
+func isEnum(entries []dump.Entry) bool {
+	return len(entries) > 0 && len(dump.EnumLabels(entries[0])) > 0
+}
+
+func (c counter) enum(d dump.Difference) {
+	switch {
+	case len(d.From) == 0:
+		c.add("enums_added", safe)
+	case len(d.To) == 0:
+		c.add("enums_removed", destructive)
+	default:
+		from, to := dump.EnumLabels(d.From[0]), dump.EnumLabels(d.To[0])
+		added, removed := false, false
+		for _, label := range to {
+			added = added || !slices.Contains(from, label)
+		}
+		for _, label := range from {
+			removed = removed || !slices.Contains(to, label)
+		}
+		if added {
+			c.add("enum_values_added", warning)
+		}
+		if removed || !added { // what neither adds nor removes is another order
+			c.add("enum_values_removed", destructive)
+		}
+	}
+}
+
+// table counts what differs inside one table.
+func (c counter) table(from, to dump.Entry) {
+	a, okA := from.Table()
+	b, okB := to.Table()
+	if !okA || !okB {
+		c.add("tables_modified", warning)
+		return
+	}
+	before := len(c)
+	total := c.total()
+	c.items(columns(a), columns(b), "columns", true)
+	c.items(constraints(a), constraints(b), "constraints", false)
+	if len(c) == before && c.total() == total {
+		c.add("tables_modified", warning) // storage, persistence, inheritance
+	}
+}
+
+func (c counter) total() int {
+	sum := 0
+	for _, f := range c {
+		sum += f.Count
+	}
+	return sum
+}
+
+func (c counter) items(from, to map[string]string, prefix string, modifiable bool) {
+	for name, text := range to {
+		old, ok := from[name]
+		switch {
+		case !ok:
+			c.add(prefix+"_added", warning)
+		case old == text:
+		case modifiable:
+			c.add(prefix+"_modified", warning)
+		default:
+			c.add(prefix+"_removed", destructive)
+			c.add(prefix+"_added", warning)
+		}
+	}
+	for name := range from {
+		if _, ok := to[name]; !ok {
+			c.add(prefix+"_removed", destructive)
+		}
+	}
+}
+
+func columns(t dump.Table) map[string]string {
+	out := map[string]string{}
+	for _, column := range t.Columns {
+		out[column.Name] = column.Text
+	}
+	return out
+}
+
+func constraints(t dump.Table) map[string]string {
+	out := map[string]string{}
+	for _, constraint := range t.Constraints {
+		out[constraint.Name] = constraint.Text
+	}
+	return out
+}

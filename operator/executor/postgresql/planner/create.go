@@ -1,0 +1,226 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"ptah.run/ptah/operator/executor/postgresql/dump"
+)
+
+// maxRepairs bounds how often the leftovers of a plan are looked at; each round must leave less.
+const maxRepairs = 3
+
+// create walks the desired objects in an order in which they can be made, makes what the clone lacks and changes what
+// it has otherwise.
+func (a *attempt) create(ctx context.Context) error {
+	now, err := a.work.dump(ctx)
+	if err != nil {
+		return err
+	}
+	have, want := dump.Index(now), dump.Index(a.want)
+	for _, e := range a.want {
+		key := e.Key()
+		switch {
+		case have.Equal(want, key):
+		case len(have[key]) == 0:
+			if err := a.make(ctx, e); err != nil {
+				return err
+			}
+		case len(have[key]) != 1 || len(want[key]) != 1:
+			return fmt.Errorf("several objects of type %s have names that pg_dump prints alike", e.Type)
+		default:
+			if err := a.change(ctx, have[key][0], e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// make runs the statements of a desired entry that the clone lacks.
+func (a *attempt) make(ctx context.Context, e dump.Entry) error {
+	if e.AccessMethod != "" {
+		return fmt.Errorf("a table with an access method of its own cannot be made")
+	}
+	for _, statement := range e.Statements {
+		// Something made before may have brought this along, as a partition brings its indexes.
+		if _, err := a.try(ctx, statement, present...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change turns one entry into another of the same key. Types that clear has taken away never come here.
+func (a *attempt) change(ctx context.Context, from, to dump.Entry) error {
+	var statements []string
+	var err error
+	switch to.Type {
+	case "TABLE":
+		statements, err = alterTable(from, to)
+	case "SEQUENCE":
+		statements, err = a.changeSequence(from, to)
+	case "SEQUENCE OWNED BY", "DEFAULT", "COMMENT":
+		statements = to.Statements
+	case "FUNCTION", "PROCEDURE":
+		statements = []string{strings.Replace(to.Statements[0], "CREATE ", "CREATE OR REPLACE ", 1)}
+	case "DOMAIN":
+		statements, err = alterDomain(from, to)
+	case "TYPE":
+		statements, err = a.changeType(from, to)
+	case "ACL", "DEFAULT ACL":
+		return nil // repair compares grants once everything they are about exists
+	default:
+		err = fmt.Errorf("an object of type %s cannot be changed in place", to.Type)
+	}
+	if err != nil {
+		return err
+	}
+	for _, statement := range statements {
+		// A change of a parent reaches its partitions, where the same change then has nothing left to do.
+		if _, err := a.try(ctx, statement, append(append([]string{"42P16"}, absent...), present...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *attempt) changeSequence(from, to dump.Entry) ([]string, error) {
+	before, okA := from.Object()
+	after, okB := to.Object()
+	if !okA || !okB || before.Kind != after.Kind {
+		return nil, fmt.Errorf("a sequence cannot become an identity column or the other way round")
+	}
+	return alterSequence(to)
+}
+
+// removeRest drops what is desired no longer and was kept because it might have been in use.
+func (a *attempt) removeRest(ctx context.Context) error {
+	want := dump.Index(a.want)
+	for _, e := range slices.Backward(a.have) {
+		if !late[e.Type] || len(want[e.Key()]) > 0 {
+			continue
+		}
+		drops, err := e.Drop()
+		if err != nil {
+			return err
+		}
+		for _, drop := range drops {
+			if _, err := a.try(ctx, drop, absent...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// repair compares the clone with what is desired and puts right what is left: comments and grants, and what one of
+// the earlier steps made in a slightly different form.
+func (a *attempt) repair(ctx context.Context) error {
+	for range maxRepairs {
+		now, err := a.work.dump(ctx)
+		if err != nil {
+			return err
+		}
+		left := dump.Compare(now, a.want)
+		if len(left) == 0 {
+			return nil
+		}
+		if err := a.repairOnce(ctx, now, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *attempt) repairOnce(ctx context.Context, now []dump.Entry, left []dump.Difference) error {
+	differs := map[dump.Key]dump.Difference{}
+	for _, d := range left {
+		differs[d.Key] = d
+	}
+	for _, e := range slices.Backward(now) {
+		d, ok := differs[e.Key()]
+		if !ok {
+			continue
+		}
+		drops, err := repairDrops(e, d)
+		if err != nil {
+			return err
+		}
+		for _, drop := range drops {
+			if _, err := a.try(ctx, drop, absent...); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range a.want {
+		d, ok := differs[e.Key()]
+		if !ok {
+			continue
+		}
+		if len(d.From) == 1 && len(d.To) == 1 && !removable[e.Type] && e.Type != "ACL" && e.Type != "DEFAULT ACL" {
+			if err := a.change(ctx, d.From[0], e); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := a.make(ctx, withoutStatements(e, d.From)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repairDrops returns what takes an entry, or the part of it that is not desired, away.
+func repairDrops(e dump.Entry, d dump.Difference) ([]string, error) {
+	switch {
+	case e.Type == "ACL" || e.Type == "DEFAULT ACL":
+		return reverse(withoutStatements(e, d.To))
+	case len(d.To) == 0 || removable[e.Type]:
+		return e.Drop()
+	}
+	return nil, nil
+}
+
+// withoutStatements leaves out of an entry about privileges what the others hold as well: a grant that stays is
+// neither taken away nor given again.
+func withoutStatements(e dump.Entry, others []dump.Entry) dump.Entry {
+	if e.Type != "ACL" && e.Type != "DEFAULT ACL" {
+		return e
+	}
+	e.Statements = slices.DeleteFunc(slices.Clone(e.Statements), func(statement string) bool {
+		return slices.ContainsFunc(others, func(o dump.Entry) bool { return slices.Contains(o.Statements, statement) })
+	})
+	return e
+}
+
+// check is the oracle: the plan is complete only if the clone now holds exactly what is desired.
+func (a *attempt) check(ctx context.Context) error {
+	now, err := a.work.dump(ctx)
+	if err != nil {
+		return err
+	}
+	if left := dump.Compare(now, a.want); len(left) > 0 {
+		return &incompleteError{now: now, left: left}
+	}
+	return nil
+}
+
+// incompleteError says that a plan would not lead to the desired schema.
+type incompleteError struct {
+	now  []dump.Entry
+	left []dump.Difference
+}
+
+func (e *incompleteError) Error() string {
+	return fmt.Sprintf("the plan would leave %d differences, the first of them at an object of type %s", len(e.left), e.left[0].Key.Type)
+}
+
+func reverse(e dump.Entry) ([]string, error) {
+	if len(e.Statements) == 0 {
+		return nil, nil
+	}
+	return e.Drop()
+}
