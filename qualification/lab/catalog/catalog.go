@@ -187,15 +187,12 @@ func (c *Catalog) validate() error {
 			return fmt.Errorf("programs[%d] (%s): %w", i, program.Name, err)
 		}
 	}
-	if err := c.unique(); err != nil {
-		return err
-	}
 	for i, image := range c.Images {
 		if err := c.validateImage(image); err != nil {
 			return fmt.Errorf("images[%d] (%s %s): %w", i, image.Role, image.Version, err)
 		}
 	}
-	return nil
+	return c.unique()
 }
 
 func (f Filesystem) validate() error {
@@ -242,32 +239,30 @@ func (p Program) validate() error {
 
 // unique refuses two things of one name, two images of one role and version, and a role without one default.
 func (c *Catalog) unique() error {
-	seen := map[string]bool{}
-	once := func(what string) error {
-		if seen[what] {
-			return fmt.Errorf("%s is there twice", what)
-		}
-		seen[what] = true
-		return nil
-	}
-	var all []error
+	var names []string
 	for _, filesystem := range c.Filesystems {
-		all = append(all, once("file system "+filesystem.Name))
+		names = append(names, "file system "+filesystem.Name)
 	}
 	for _, program := range c.Programs {
-		all = append(all, once("program set "+program.Name))
+		names = append(names, "program set "+program.Name)
 	}
 	defaults := map[Role]int{}
 	for _, image := range c.Images {
-		all = append(all, once(fmt.Sprintf("%s image %s", image.Role, image.Version)), once("tag "+image.Tag))
+		names = append(names, fmt.Sprintf("%s image %s", image.Role, image.Version), "tag "+image.Tag)
 		defaults[image.Role] += map[bool]int{true: 1}[image.Default]
 	}
-	for role, count := range defaults {
-		if count != 1 {
-			all = append(all, fmt.Errorf("role %s has %d default images, and needs one", role, count))
+	slices.Sort(names)
+	for i := 1; i < len(names); i++ {
+		if names[i] == names[i-1] {
+			return fmt.Errorf("%s is there twice", names[i])
 		}
 	}
-	return errors.Join(all...)
+	for _, role := range Roles {
+		if count, used := defaults[role]; used && count != 1 {
+			return fmt.Errorf("role %s has %d default images, and needs one", role, count)
+		}
+	}
+	return nil
 }
 
 func (c *Catalog) validateImage(image Image) error {
