@@ -165,7 +165,7 @@ func (c *Counts) add(cell judge.CellJudgement) {
 func notice(page Page) string {
 	switch {
 	case page.Profile.Purpose != profile.Acceptance:
-		return "This is no acceptance. The profile is for development: it shows that the whole line works on a small machine, and says nothing about production."
+		return "This is no acceptance: the profile is for development. A pass under it shows that the whole line works on a small machine, and nothing about production."
 	case page.Acceptance:
 		return "The release is accepted for this profile, within its exclusions and with the limits listed below."
 	default:
@@ -276,7 +276,7 @@ func buildCell(d *dossier.Dossier, judged judge.CellJudgement) Cell {
 func bar(record scenario.Record, judged judge.CellJudgement) Bar {
 	b := Bar{Scenario: record.Scenario, From: record.Start, To: record.End, State: verdict.State(record.Outcome), Measured: record.Measurements}
 	if !record.Ended {
-		b.To, b.State = record.Start, verdict.Fail
+		b.To, b.State = lastSign(record), verdict.Fail
 	}
 	for _, s := range judged.Scenarios {
 		if s.Scenario == record.Scenario {
@@ -294,9 +294,27 @@ func bar(record scenario.Record, judged judge.CellJudgement) Bar {
 	return b
 }
 
+// lastSign is the time of the last entry of a scenario whose end was never written.
+func lastSign(record scenario.Record) time.Time {
+	last := record.Start
+	for _, list := range [][]scenario.Observation{record.Observations, record.Witnesses} {
+		for _, entry := range list {
+			if entry.At.After(last) {
+				last = entry.At
+			}
+		}
+	}
+	for _, assertion := range record.Assertions {
+		if assertion.At.After(last) {
+			last = assertion.At
+		}
+	}
+	return last
+}
+
 func sampleSet(p *profile.Profile, judged judge.TargetVerdict) (SampleSet, bool) {
 	for _, target := range p.Targets {
-		if target.ID != judged.Target || len(judged.Samples) == 0 {
+		if target.ID != judged.Target || len(judged.Samples) == 0 || target.Window.Over != profile.EachMeasurement {
 			continue
 		}
 		bound := target.Bound.AtMost

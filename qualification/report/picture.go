@@ -80,6 +80,8 @@ func drawBar(svg *strings.Builder, axis axis, bar Bar, top int) {
 // elapsed writes a length of time with the precision a reader can use.
 func elapsed(d time.Duration) string {
 	switch {
+	case d == 0:
+		return "0 s"
 	case d >= time.Minute:
 		d = d.Round(time.Second)
 		return fmt.Sprintf("%d:%02d min", int(d.Minutes()), int(d.Seconds())%60)
@@ -105,8 +107,11 @@ func dots(set SampleSet) template.HTML {
 	svg.WriteString(`<line class="grid" x1="0" x2="100%" y1="32" y2="32"/><text class="tick" x="0" y="56">0</text>`)
 	bound := 100 * set.Bound / top
 	anchor := "middle"
-	if bound > 75 {
+	switch {
+	case bound > 75:
 		anchor = "end"
+	case bound < 25:
+		anchor = "start"
 	}
 	fmt.Fprintf(&svg, `<line class="bound" x1="%.2f%%" x2="%.2f%%" y1="12" y2="44"/><text class="tick bound" x="%.2f%%" y="58" text-anchor="%s">bound %s %s</text>`, bound, bound, bound, anchor, profile.Number(set.Bound), set.Unit)
 	for i, sample := range set.Samples {

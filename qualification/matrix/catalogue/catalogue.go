@@ -252,13 +252,3 @@ func (k *Kubernetes) CheckAge(now time.Time) error {
 	}
 	return nil
 }
-
-// CheckMatrixSuites refuses a suite axis that names a suite outside the catalogue.
-func (s *Suites) CheckMatrixSuites(values []string) error {
-	for _, value := range values {
-		if _, err := s.Find(value); err != nil {
-			return err
-		}
-	}
-	return nil
-}

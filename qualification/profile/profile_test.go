@@ -1,0 +1,375 @@
+package profile
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// base is a small valid profile that tests change by replacing text.
+const base = `apiVersion: qualification.ptah.run/v1
+kind: Profile
+name: small
+purpose: development
+summary: A profile for tests.
+revision: 1
+revisions:
+  - {number: 1, date: 2026-11-29, reason: First.}
+support:
+  kubernetes: ["1.37"]
+  databases: [{engine: PostgreSQL, version: "17"}]
+  platforms: [linux/amd64]
+cluster: {controlPlanes: 3, workers: 1}
+installation:
+  release: ptah-operator
+  namespace: ptah-system
+  replicas: 2
+  managerIdentity: system:serviceaccount:ptah-system:ptah-operator
+  leaderElection: {namespace: ptah-system, name: leader}
+workload:
+  schemas: 10
+  migrations: 10
+  namespaces: 2
+  interval: 2m
+  duration: 90m
+  changes: {every: 10m, rounds: 9, resources: 10, costIntervals: 3}
+  quotas: []
+coverage:
+  - {matrix: functional, depth: smoke}
+scenarios:
+  - {name: one, requirement: PA-02, statement: It holds., cells: {matrix: functional}}
+targets:
+  - id: requests
+    requirement: PA-08
+    statement: Few requests.
+    metric: manager-requests
+    statistic: max
+    window: {over: sliding, length: 60s}
+    bound: {atMost: 600}
+    unit: requests
+    population: every window
+    minSamples: 1
+    cells: {matrix: functional}
+notShown: [Much.]
+`
+
+func decode(t testing.TB, text string) *Profile {
+	t.Helper()
+	p, err := Decode("p.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// with replaces text in the base profile, and fails where there is nothing to replace.
+func with(t testing.TB, pairs ...string) string {
+	t.Helper()
+	text := base
+	for i := 0; i < len(pairs); i += 2 {
+		if !strings.Contains(text, pairs[i]) {
+			t.Fatalf("the profile holds no %q", pairs[i])
+		}
+		text = strings.Replace(text, pairs[i], pairs[i+1], 1)
+	}
+	return text
+}
+
+func TestTheProfilesOfTheRepositoryAreSound(t *testing.T) {
+	paths, err := filepath.Glob("../../profiles/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%v, %v", paths, err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Decode(path, data)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if findings := Lint(p); len(findings) > 0 {
+			t.Errorf("%s: %v", path, findings)
+		}
+		if want := strings.TrimSuffix(filepath.Base(path), ".yaml"); p.Name != want {
+			t.Errorf("%s declares the profile %s", path, p.Name)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	cases := map[string]struct {
+		change []string
+		want   string
+	}{
+		"should refuse an unknown field":                      {[]string{"purpose: development", "purpose: development\nsecret: x"}, "p.yaml:5: secret: it is no field"},
+		"should refuse another apiVersion":                    {[]string{"ptah.run/v1", "ptah.run/v2"}, "apiVersion: it must be"},
+		"should refuse another kind":                          {[]string{"kind: Profile", "kind: Matrix"}, "kind: it must be Profile"},
+		"should refuse an unknown purpose":                    {[]string{"development", "production"}, `"production" is unknown, use one of: acceptance, development`},
+		"should refuse a missing purpose":                     {[]string{"purpose: development\n", ""}, "purpose: say whether"},
+		"should refuse a name with blanks":                    {[]string{"name: small", "name: Very small"}, "name: give the profile a name"},
+		"should refuse a missing summary":                     {[]string{"summary: A profile for tests.\n", ""}, "summary: say in a sentence"},
+		"should refuse a profile without limits":              {[]string{"[Much.]", "[]"}, "notShown: say at least one thing"},
+		"should refuse an empty coverage":                     {[]string{"\n  - {matrix: functional, depth: smoke}", " []"}, "coverage: name at least one matrix"},
+		"should refuse a revision without its entry":          {[]string{"revision: 1", "revision: 2"}, "revision: it must be the number of the last entry"},
+		"should refuse a gap in revisions":                    {[]string{"revision: 1", "revision: 2", "number: 1", "number: 2"}, "this one must be 1"},
+		"should refuse a revision without a reason":           {[]string{"reason: First.", `reason: ""`}, "revisions[0].reason: give the reason"},
+		"should refuse a day that does not exist":             {[]string{"2026-11-29", "2026-11-31"}, "it must be a day"},
+		"should refuse a minor that is none":                  {[]string{`["1.37"]`, `["37"]`}, "support.kubernetes[0]: it must be a minor"},
+		"should refuse a minor that YAML reads as number":     {[]string{`["1.37"]`, `[1.37]`}, "put 1.37 in quotes"},
+		"should refuse an unknown engine":                     {[]string{"engine: PostgreSQL", "engine: Oracle"}, "support.databases[0]"},
+		"should refuse an unknown platform":                   {[]string{"linux/amd64", "windows/amd64"}, "support.platforms[0]"},
+		"should refuse a cluster without control planes":      {[]string{"controlPlanes: 3", "controlPlanes: 0"}, "cluster: a cluster has at least one"},
+		"should refuse zero replicas":                         {[]string{"replicas: 2", "replicas: 0"}, "installation.replicas"},
+		"should refuse a missing identity":                    {[]string{"system:serviceaccount:ptah-system:ptah-operator", `""`}, "installation: name release"},
+		"should refuse a missing leader election Lease":       {[]string{"name: leader", `name: ""`}, "installation.leaderElection"},
+		"should refuse a workload of nothing":                 {[]string{"schemas: 10", "schemas: 0", "migrations: 10", "migrations: 0"}, "workload: declare at least one"},
+		"should refuse an interval of zero":                   {[]string{"interval: 2m", "interval: 0s"}, "workload.interval: it must be a positive"},
+		"should refuse an unknown requirement":                {[]string{"PA-02", "PA-13"}, `"PA-13" is unknown`},
+		"should refuse a scenario declared twice":             {[]string{"scenarios:", "scenarios:\n  - {name: one, requirement: PA-02, statement: It holds., cells: {matrix: functional}}"}, "scenarios[1].name: one is declared twice"},
+		"should refuse an unknown fault":                      {[]string{"statement: It holds.", "fault: meteor, statement: It holds."}, `"meteor" is unknown`},
+		"should refuse a scenario that says nothing":          {[]string{"statement: It holds., ", ""}, "scenarios[0].statement"},
+		"should refuse a scenario without a matrix":           {[]string{"cells: {matrix: functional}}", "cells: {}}"}, "scenarios[0].cells.matrix"},
+		"should refuse an unknown metric":                     {[]string{"manager-requests", "manager-requets"}, `"manager-requets" is unknown`},
+		"should refuse an unknown statistic":                  {[]string{"statistic: max", "statistic: p96"}, `"p96" is unknown`},
+		"should refuse the unit of another metric":            {[]string{"unit: requests", "unit: seconds"}, "manager-requests is counted in requests"},
+		"should refuse a bound without a side":                {[]string{"{atMost: 600}", "{}"}, "targets[0].bound: give exactly one"},
+		"should refuse a bound with two sides":                {[]string{"{atMost: 600}", "{atMost: 600, atLeast: 1}"}, "targets[0].bound: give exactly one"},
+		"should refuse a population without a name":           {[]string{"population: every window", `population: ""`}, "targets[0].population"},
+		"should refuse zero samples":                          {[]string{"minSamples: 1", "minSamples: 0"}, "targets[0].minSamples: at least one"},
+		"should refuse a sliding window without a length":     {[]string{"sliding, length: 60s", "sliding"}, "targets[0].window: a sliding window has a length"},
+		"should refuse a run window with a length":            {[]string{"sliding, length: 60s", "run, length: 60s"}, "only a sliding window has one"},
+		"should refuse a window the metric does not have":     {[]string{"metric: manager-requests", "metric: rate-limited-responses", "unit: requests", "unit: responses"}, "targets[0].window.over"},
+		"should refuse an exclusion of authorised work":       {[]string{"notShown:", "exclusions: [{requirement: PA-02, scope: all, reason: x}]\nnotShown:"}, "PA-02 may never be excluded"},
+		"should refuse an exclusion of interruption safety":   {[]string{"notShown:", "exclusions: [{requirement: PA-03, scope: all, reason: x}]\nnotShown:"}, "PA-03 may never be excluded"},
+		"should refuse an exclusion of authority":             {[]string{"notShown:", "exclusions: [{requirement: PA-05, scope: all, reason: x}]\nnotShown:"}, "PA-05 may never be excluded"},
+		"should refuse an exclusion without a reason":         {[]string{"notShown:", "exclusions: [{requirement: PA-07, scope: all}]\nnotShown:"}, "exclusions[0]: give requirement"},
+		"should refuse one requirement excluded twice":        {[]string{"notShown:", "exclusions: [{requirement: PA-07, scope: a, reason: x}, {requirement: PA-07, scope: b, reason: x}]\nnotShown:"}, "PA-07 is excluded twice"},
+		"should refuse a profile that demands nothing at all": {[]string{base[strings.Index(base, "scenarios:"):strings.Index(base, "notShown:")], ""}, "an empty set is never a pass"},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode("p.yaml", []byte(with(t, test.change...)))
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "p.yaml") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want one sentence with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestLint(t *testing.T) {
+	cycles := func(population string) []string {
+		return []string{"metric: manager-requests", "metric: read-only-cycles", "statistic: max", "statistic: min", "{over: sliding, length: 60s}", "{over: run}",
+			"atMost: 600", "atLeast: 30", "unit: requests", "unit: cycles", "every window", population}
+	}
+	perRefresh := func(bound string) []string {
+		return []string{"targets:", "targets:\n  - {id: refresh, requirement: PA-08, statement: x, metric: manager-requests, statistic: max, window: {over: measurement}, bound: {atMost: " + bound +
+			"}, unit: requests, population: refresh, minSamples: 1, cells: {matrix: functional}}"}
+	}
+	age := func(bound string) []string {
+		return []string{"metric: manager-requests", "metric: observation-age", "{over: sliding, length: 60s}", "{over: run}", "atMost: 600", "atMost: " + bound, "unit: requests", "unit: seconds"}
+	}
+	quota := func(perOperation, retained string) []string {
+		return []string{"quotas: []", "quotas: [{resource: secrets, limit: 128, perOperation: " + perOperation + ", retainedFor: " + retained + "}]"}
+	}
+	cases := map[string]struct {
+		change []string
+		want   string // of the only finding; empty for none
+	}{
+		"should accept the base profile":                          {nil, ""},
+		"should refuse 30 cycles of changed resources":            {cycles("changed resources"), "1h30m / 2m = 45 intervals - 9 changes x 3 intervals each = 18"},
+		"should refuse 30 cycles of every resource":               {cycles("every resource"), "no resource of \"every resource\" can reach 30 cycles"},
+		"should accept 30 cycles of unchanged resources":          {cycles("unchanged resources"), ""},
+		"should accept cycles that can just be reached":           {append(cycles("every resource"), "atLeast: 30", "atLeast: 18"), ""},
+		"should refuse one cycle more":                            {append(cycles("every resource"), "atLeast: 30", "atLeast: 19"), "= 18"},
+		"should refuse more cycles than there are intervals":      {append(cycles("unchanged resources"), "atLeast: 30", "atLeast: 46"), "1h30m / 2m = 45 intervals"},
+		"should refuse cycles over no declared time":              {append(cycles("unchanged resources"), "  duration: 90m\n", ""), "workload.duration"},
+		"should accept requests that fit the window":              {perRefresh("60"), ""},
+		"should refuse requests that exceed it":                   {perRefresh("61"), "20 resources x 1m / 2m = 10 refreshes in a window, x 61 requests each = 610, the bound is 600"},
+		"should accept an age of interval and slot":               {age("180"), ""},
+		"should refuse an age below":                              {age("179"), "an age of 180 s, the bound is 179 s"},
+		"should accept a quota that holds":                        {quota("1", "24m"), ""},
+		"should refuse a quota that the workload exhausts":        {quota("1", "26m"), "10 resources in a namespace x 26m / 2m = 130 operations kept, x 1 each = 130, the limit is 128"},
+		"should refuse a quota of nothing":                        {[]string{"quotas: []", "quotas: [{resource: \"\", limit: 0, perOperation: 0, retainedFor: 1m}]"}, "name the resource"},
+		"should refuse a percentile of 19 samples":                {[]string{"statistic: max", "statistic: p95", "minSamples: 1", "minSamples: 19"}, "100 / (100 - 95) = 20"},
+		"should accept a percentile of 20 samples":                {[]string{"statistic: max", "statistic: p95", "minSamples: 1", "minSamples: 20"}, ""},
+		"should refuse a p99 of 99 samples":                       {[]string{"statistic: max", "statistic: p99", "minSamples: 1", "minSamples: 99"}, "= 100"},
+		"should refuse a window longer than the run":              {[]string{"length: 60s", "length: 91m", "atMost: 600", "atMost: 600000"}, "a window of 1h31m does not fit into a workload of 1h30m"},
+		"should refuse a fault that nothing injects":              {[]string{"minSamples: 1", "minSamples: 1\n    exclude: [drift]"}, "leaves out the fault drift, which no scenario injects"},
+		"should refuse a target of a matrix outside the coverage": {[]string{"minSamples: 1\n    cells: {matrix: functional}", "minSamples: 1\n    cells: {matrix: capacity}"}, "the matrix capacity, which coverage does not name"},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			findings := Lint(decode(t, with(t, test.change...)))
+			var text []string
+			for _, finding := range findings {
+				text = append(text, finding.String())
+			}
+			if test.want == "" && len(findings) > 0 {
+				t.Errorf("found %q, want nothing", text)
+			}
+			if test.want != "" && (len(findings) != 1 || !strings.Contains(text[0], test.want)) {
+				t.Errorf("found %q, want one finding with %q", text, test.want)
+			}
+		})
+	}
+}
+
+func TestAnAcceptanceProfileAccountsForEveryRequirement(t *testing.T) {
+	findings := Lint(decode(t, with(t, "purpose: development", "purpose: acceptance")))
+	if len(findings) != 10 {
+		t.Errorf("%d findings, want one for each of the ten requirements nothing is declared for: %v", len(findings), findings)
+	}
+	excluded := with(t, "purpose: development", "purpose: acceptance", "notShown:", "exclusions: [{requirement: PA-07, scope: all, reason: x}]\nnotShown:")
+	if findings := Lint(decode(t, excluded)); len(findings) != 9 {
+		t.Errorf("%d findings with one exclusion", len(findings))
+	}
+}
+
+func TestDiffSaysInWordsWhatChanged(t *testing.T) {
+	cases := map[string]struct {
+		change []string
+		want   []string
+	}{
+		"nothing":             {nil, nil},
+		"a stricter target":   {[]string{"atMost: 600", "atMost: 300"}, []string{"target requests is stricter: at most 300 requests instead of at most 600 requests"}},
+		"a weaker target":     {[]string{"atMost: 600", "atMost: 7000"}, []string{"target requests is weaker: at most 7000 requests instead of at most 600 requests"}},
+		"a target turned":     {[]string{"atMost: 600", "atLeast: 600"}, []string{"target requests is turned around"}},
+		"a renamed target":    {[]string{"id: requests", "id: other"}, []string{"target requests (at most 600 requests) is gone", "target other is new"}},
+		"another statistic":   {[]string{"statistic: max", "statistic: sum"}, []string{"target requests is declared as"}},
+		"a scenario dropped":  {[]string{"  - {name: one, requirement: PA-02, statement: It holds., cells: {matrix: functional}}\n", "  []\n"}, []string{"scenario one is no longer required"}},
+		"a scenario required": {[]string{"scenarios:", "scenarios:\n  - {name: two, requirement: PA-02, statement: It holds., cells: {matrix: functional}}"}, []string{"scenario two is required now"}},
+		"a scenario changed":  {[]string{"It holds.", "It still holds."}, []string{"scenario one is declared as"}},
+		"the workload":        {[]string{"schemas: 10", "schemas: 5"}, []string{"the workload changed from"}},
+		"the purpose":         {[]string{"purpose: development", "purpose: acceptance"}, []string{"the purpose is acceptance instead of development"}},
+	}
+	for name, test := range cases {
+		changes := Diff(decode(t, base), decode(t, with(t, test.change...)))
+		if len(changes) != len(test.want) {
+			t.Errorf("%s: %v, want %q", name, changes, test.want)
+			continue
+		}
+		for i, change := range changes {
+			if !strings.HasPrefix(change.Sentence, test.want[i]) {
+				t.Errorf("%s: %q, want %q", name, change.Sentence, test.want[i])
+			}
+		}
+	}
+}
+
+func revised(t *testing.T, changes string, more ...string) *Profile {
+	t.Helper()
+	return decode(t, with(t, append([]string{"revision: 1", "revision: 2", "reason: First.}", "reason: First.}\n  - {number: 2, date: 2026-11-30, reason: Why., changes: [" + changes + "]}"}, more...)...))
+}
+
+func TestAChangeNeedsItsRevision(t *testing.T) {
+	old := decode(t, base)
+	cases := map[string]struct {
+		profile *Profile
+		want    string
+	}{
+		"should accept the same profile":                        {decode(t, base), ""},
+		"should accept a change that its revision lists":        {revised(t, "requests", "atMost: 600", "atMost: 300"), ""},
+		"should refuse a change without a revision":             {decode(t, with(t, "atMost: 600", "atMost: 300")), "is still revision 1: add revision 2"},
+		"should refuse a changed summary without a revision":    {decode(t, with(t, "for tests", "for more tests")), "is still revision 1"},
+		"should refuse a change that its revision hides":        {revised(t, "", "atMost: 600", "atMost: 300"), "requests changed and no new revision of profile small lists it"},
+		"should refuse a revision that lists something else":    {revised(t, "other", "atMost: 600", "atMost: 300"), "requests changed"},
+		"should refuse a revision that rewrites an earlier one": {revised(t, "requests", "reason: First.", "reason: Forged.", "atMost: 600", "atMost: 300"), "revision 1 of profile small was rewritten"},
+	}
+	for name, test := range cases {
+		err := CheckRevision(old, test.profile)
+		if (test.want == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestALaterRevisionJudgesEarlierEvidenceOnlyWhereNothingElseChanged(t *testing.T) {
+	old := decode(t, base)
+	if err := revised(t, "requests", "atMost: 600", "atMost: 300").Rejudges(old); err != nil {
+		t.Errorf("a later revision of a target: %v", err)
+	}
+	for name, p := range map[string]*Profile{
+		"an unrevised change": decode(t, with(t, "atMost: 600", "atMost: 700")),
+		"another workload":    revised(t, "", "schemas: 10", "schemas: 5"),
+		"another cluster":     revised(t, "", "controlPlanes: 3", "controlPlanes: 1"),
+		"another purpose":     revised(t, "", "purpose: development", "purpose: acceptance"),
+		"another profile":     revised(t, "", "name: small", "name: large"),
+	} {
+		if err := p.Rejudges(old); err == nil {
+			t.Errorf("%s judges evidence of the first", name)
+		}
+	}
+}
+
+func TestTheDigestIsThatOfTheDeclarationAlone(t *testing.T) {
+	first := decode(t, base).Digest()
+	if got := decode(t, "# comment\n"+with(t, "duration: 90m", "duration: 1h30m")).Digest(); got != first {
+		t.Error("a comment or another spelling changes the digest")
+	}
+	if got := decode(t, with(t, "atMost: 600", "atMost: 601")).Digest(); got == first {
+		t.Error("another bound has the same digest")
+	}
+}
+
+func TestBoundsHoldAtTheirLimit(t *testing.T) {
+	limit := 25.0
+	for _, test := range []struct {
+		bound Bound
+		value float64
+		want  bool
+	}{{Bound{AtMost: &limit}, 25, true}, {Bound{AtMost: &limit}, 25.01, false}, {Bound{AtLeast: &limit}, 25, true}, {Bound{AtLeast: &limit}, 24.99, false}, {Bound{}, 0, false}} {
+		if got := test.bound.Holds(test.value); got != test.want {
+			t.Errorf("%s holds for %v: %v", test.bound, test.value, got)
+		}
+	}
+}
+
+func TestPercentilesNeedAnObservationBeyondThem(t *testing.T) {
+	for statistic, want := range map[Statistic]int{Max: 1, Sum: 1, P50: 2, P95: 20, P99: 100} {
+		if got := statistic.LeastSamples(); got != want {
+			t.Errorf("%s needs %d samples, want %d", statistic, got, want)
+		}
+	}
+}
+
+func TestTheTwelveRequirements(t *testing.T) {
+	all := Requirements()
+	if len(all) != 12 || all[0] != "PA-01" || all[11] != "PA-12" {
+		t.Errorf("%v", all)
+	}
+	var never []Requirement
+	for _, r := range all {
+		if r.Title() == "" {
+			t.Errorf("%s has no title", r)
+		}
+		if !r.Excludable() {
+			never = append(never, r)
+		}
+	}
+	if !slices.Equal(never, []Requirement{"PA-02", "PA-03", "PA-05"}) {
+		t.Errorf("never excludable: %v", never)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(base))
+	f.Add([]byte("apiVersion: qualification.ptah.run/v1\nkind: Profile\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := Decode("f", data)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Fatalf("a refusal of several lines: %q", err)
+			}
+			return
+		}
+		Lint(p)
+		if len(Diff(p, p)) != 0 || CheckRevision(p, p) != nil {
+			t.Fatal("a profile differs from itself")
+		}
+	})
+}
