@@ -30,7 +30,11 @@ func (q *quickstart) build(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return labExit(err)
 	}
-	if q.description.OperatorImages, err = images.PublishOperatorImages(ctx, q.repository, q.description); err != nil {
+	built, err := images.BuildOperatorImages(ctx, q.repository, lab.OperatorPrograms, lab.BuildOptions{Version: Version})
+	if err != nil {
+		return Exit(ExitProductFailed, err)
+	}
+	if q.description.OperatorImages, err = lab.PushOperatorImages(ctx, q.description, built); err != nil {
 		return labExit(err)
 	}
 	if err := q.description.Save(q.labFile); err != nil {

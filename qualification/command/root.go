@@ -29,6 +29,9 @@ Exit codes: 0 pass, 1 the product failed, 2 usage, 3 harness or infrastructure f
 		NewRecordCommand(streams),
 		NewReportCommand(streams),
 		NewAuditCommand(streams),
+		NewRunCommand(streams),
+		NewQuickstartCommand(streams),
+		NewTestCommand(streams),
 	)
 	return root
 }
