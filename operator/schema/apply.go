@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/operator/operation"
@@ -44,27 +42,9 @@ func (p *pass) approval(ctx context.Context) (decision, error) {
 	if found.chosen == nil {
 		return goOn, nil
 	}
-	chosen, err := p.confirm(ctx, found.chosen)
-	if err != nil || chosen == nil {
-		return goOn, err
-	}
-	return p.claimApply(ctx, chosen)
-}
-
-// confirm reads an approval past the cache. Nil means that it does not hold any more.
-func (p *pass) confirm(ctx context.Context, cached *ptahv1.PtahSchemaApproval) (*ptahv1.PtahSchemaApproval, error) {
-	fresh := &ptahv1.PtahSchemaApproval{}
-	err := p.Live.Get(ctx, client.ObjectKeyFromObject(cached), fresh)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read approval %s: %w", cached.Name, err)
-	}
-	if fresh.UID != cached.UID || settled(fresh) || !stamped(fresh) || !matches(fresh, p.schema, p.schema.Status.Plan) {
-		return nil, nil
-	}
-	return fresh, nil
+	// The cached copy is enough: using it up is a write that carries its resource version, and nothing is dispatched
+	// before that write succeeded.
+	return p.claimApply(ctx, found.chosen)
 }
 
 // claimApply writes the claim of an Apply. From here on the claim is the one authorisation: a deadline that passes
@@ -108,11 +88,6 @@ func (p *pass) claimApply(ctx context.Context, approval *ptahv1.PtahSchemaApprov
 	}
 	if err := p.persist(ctx); err != nil {
 		return stop(), err
-	}
-	if approval != nil {
-		if err := p.markApproval(ctx, approval, ptahv1.ConditionAccepted, ptahv1.ReasonCurrentPlan, "The approval matches the current plan."); err != nil {
-			return stop(), err
-		}
 	}
 	return p.dispatchApply(ctx, approval)
 }
@@ -213,7 +188,9 @@ func (p *pass) consume(ctx context.Context, approval *ptahv1.PtahSchemaApproval)
 	if settled(approval) || !stamped(approval) || !matches(approval, p.schema, p.schema.Status.Plan) {
 		return p.revoke(ctx, approval.Name)
 	}
-	err := p.markApproval(ctx, approval, ptahv1.ConditionConsumed, ptahv1.ReasonDispatchCommitted, consumedMessage(claim))
+	err := p.markApproval(ctx, approval,
+		mark{ptahv1.ConditionAccepted, ptahv1.ReasonCurrentPlan, "The approval matches the current plan."},
+		mark{ptahv1.ConditionConsumed, ptahv1.ReasonDispatchCommitted, consumedMessage(claim)})
 	return stop(), err == nil, err
 }
 

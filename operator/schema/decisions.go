@@ -21,24 +21,35 @@ func (p *pass) listApprovals(ctx context.Context) ([]ptahv1.PtahSchemaApproval, 
 	return list.Items, nil
 }
 
-// markApproval writes one condition of an approval. The write carries the resource version of approval.
-func (p *pass) markApproval(ctx context.Context, approval *ptahv1.PtahSchemaApproval, name string, reason ptahv1.Reason, message string) error {
+// mark is a condition that becomes true.
+type mark struct {
+	name    string
+	reason  ptahv1.Reason
+	message string
+}
+
+// markApproval writes conditions of an approval in one request. It carries the resource version of approval.
+func (p *pass) markApproval(ctx context.Context, approval *ptahv1.PtahSchemaApproval, marks ...mark) error {
 	changed := approval.DeepCopy()
-	if !meta.SetStatusCondition(&changed.Status.Conditions, metav1.Condition{
-		Type: name, Status: yes, Reason: string(reason), Message: message,
-		ObservedGeneration: approval.Generation, LastTransitionTime: metav1.NewTime(p.now),
-	}) {
+	any := false
+	for _, m := range marks {
+		any = meta.SetStatusCondition(&changed.Status.Conditions, metav1.Condition{
+			Type: m.name, Status: yes, Reason: string(m.reason), Message: m.message,
+			ObservedGeneration: approval.Generation, LastTransitionTime: metav1.NewTime(p.now),
+		}) || any
+	}
+	if !any {
 		return nil
 	}
 	if err := p.Client.Status().Update(ctx, changed); err != nil {
-		return fmt.Errorf("mark approval %s as %s: %w", approval.Name, name, err)
+		return fmt.Errorf("mark approval %s as %s: %w", approval.Name, marks[len(marks)-1].name, err)
 	}
 	*approval = *changed
 	return nil
 }
 
 func (p *pass) markStale(ctx context.Context, approval *ptahv1.PtahSchemaApproval, reason ptahv1.Reason, message string) error {
-	if err := p.markApproval(ctx, approval, ptahv1.ConditionStale, reason, message); err != nil {
+	if err := p.markApproval(ctx, approval, mark{ptahv1.ConditionStale, reason, message}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	p.Metrics.Approval(telemetry.FamilySchema, telemetry.OutcomeStale)

@@ -91,7 +91,7 @@ func (p *pass) findApply(ctx context.Context, claim *ptahv1.ActiveOperationStatu
 		return wakeAfter(min(lookAgain, claim.DispatchNotAfter.Sub(p.now))), nil
 	}
 	after := metav1.NewTime(claim.ExecutionNotAfter.Add(time.Duration(claim.TerminationGracePeriodSeconds) * time.Second))
-	return p.endApply(ctx, claim, ptahv1.OutcomeUnknown, "", &after, nil)
+	return p.endApply(claim, ptahv1.OutcomeUnknown, "", &after, nil)
 }
 
 // readApply reads what a finished Apply delivered.
@@ -104,13 +104,13 @@ func (p *pass) readApply(ctx context.Context, claim *ptahv1.ActiveOperationStatu
 			limit := metav1.NewTime(claim.ExecutionNotAfter.Add(time.Duration(claim.TerminationGracePeriodSeconds) * time.Second))
 			after = &limit
 		}
-		return p.endApply(ctx, claim, ptahv1.OutcomeUnknown, "", after, job)
+		return p.endApply(claim, ptahv1.OutcomeUnknown, "", after, job)
 	}
 	if err != nil {
 		return stop(), fmt.Errorf("read result of Job %s: %w", claim.JobName, err)
 	}
 	outcome, refusal := judgeApply(claim, p.schema.Status.Plan, document)
-	return p.endApply(ctx, claim, outcome, refusal, nil, job)
+	return p.endApply(claim, outcome, refusal, nil, job)
 }
 
 // judgeApply says what an authenticated result of an Apply is worth. Only "applied", of exactly the approved bytes, on
@@ -149,8 +149,9 @@ func refusalOf(document *result.Document) string {
 	return string(failed.Code)
 }
 
-// endApply turns the claim into a proof that is owed, in one write. The Lease stays.
-func (p *pass) endApply(ctx context.Context, claim *ptahv1.ActiveOperationStatus, outcome ptahv1.ApplyOutcome, refusal string, after *metav1.Time, job *batchv1.Job) (decision, error) {
+// endApply turns the claim into a proof that is owed. The write that records both is that of the proof's own claim, or
+// that of the pass where the proof has to wait. The Lease stays.
+func (p *pass) endApply(claim *ptahv1.ActiveOperationStatus, outcome ptahv1.ApplyOutcome, refusal string, after *metav1.Time, job *batchv1.Job) (decision, error) {
 	name := telemetry.OutcomeUncertain
 	switch {
 	case outcome == ptahv1.ApplySucceeded:
@@ -160,9 +161,6 @@ func (p *pass) endApply(ctx context.Context, claim *ptahv1.ActiveOperationStatus
 	}
 	p.Metrics.Operation(telemetry.FamilySchema, "apply", name, p.now.Sub(claim.StartedAt.Time))
 	p.oweProof(outcome, refusal, after, job)
-	if err := p.persist(ctx); err != nil {
-		return stop(), err
-	}
 	return goOn, nil
 }
 

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -38,7 +39,12 @@ func (p *pass) proof(ctx context.Context) (decision, error) {
 	if err != nil {
 		return stop(), err
 	}
-	return p.startRefresh(ctx, in)
+	d, err := p.startRefresh(ctx, in)
+	if err != nil && p.claim() == nil {
+		// What the Apply came to is recorded even where its proof cannot be started.
+		return d, errors.Join(err, p.persist(ctx))
+	}
+	return d, err
 }
 
 // proofDelay says how long the proof has to wait: for a retry, or until nothing of the Apply can be running any more.

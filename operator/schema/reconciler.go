@@ -34,6 +34,7 @@ const ControllerName = "ptahschema"
 type Leases interface {
 	Acquire(ctx context.Context, request realm.Request) (realm.Grant, error)
 	Release(ctx context.Context, digest, holder, epoch string) error
+	Vouch(digest, holder, epoch string) bool
 }
 
 // Reconciler reconciles PtahSchema. One worker per resource at a time; only the leader runs it.

@@ -46,7 +46,7 @@ func (p *pass) refresh(ctx context.Context) (decision, error) {
 
 // startRefresh takes the Lease, writes the claim with its dispatch mark, and creates the Job.
 func (p *pass) startRefresh(ctx context.Context, in inputs) (decision, error) {
-	policy, unusable, err := readPolicy(ctx, p.Live, p.schema.Namespace, in.source.VerificationPolicy.From)
+	unusable, err := p.bindPolicy(ctx, &in)
 	if err != nil {
 		return stop(), err
 	}
@@ -54,28 +54,14 @@ func (p *pass) startRefresh(ctx context.Context, in inputs) (decision, error) {
 		p.fail(unusable)
 		return p.wait(ctx)
 	}
-	in.source.VerificationPolicy = policy
-	expected := ""
-	if pending := p.schema.Status.PendingObservation; pending != nil {
-		expected = pending.LeaseEpoch
-	}
-	grant, err := p.Leases.Acquire(ctx, realm.Request{
-		Digest: in.coordination, Holder: p.holder(), ExpectedEpoch: expected, Duration: p.leaseDuration(),
-	})
-	if err != nil {
-		return stop(), err
-	}
-	if !grant.Held {
-		p.logger(ctx).Info("Database is in use by another resource", "retryAfter", grant.RetryAfter.String())
-		return wakeAfter(grant.RetryAfter), nil
-	}
-	if grant.ContinuityLost {
-		p.adoptEpoch(grant.Epoch)
+	epoch, d, err := p.reserve(ctx, in)
+	if epoch == "" || err != nil {
+		return d, err
 	}
 	if err := p.setFinalizer(ctx, true); err != nil {
 		return stop(), err
 	}
-	claim, err := p.refreshClaim(in, grant.Epoch)
+	claim, err := p.refreshClaim(in, epoch)
 	if err != nil {
 		return stop(), err
 	}
@@ -84,6 +70,42 @@ func (p *pass) startRefresh(ctx context.Context, in inputs) (decision, error) {
 		return stop(), err
 	}
 	return p.createRefresh(ctx, in)
+}
+
+// bindPolicy reads the verification policy live. The first attempt of a proof takes what was frozen with the Apply: if
+// that is outdated, the runner says so, and the next attempt reads.
+func (p *pass) bindPolicy(ctx context.Context, in *inputs) (*failure, error) {
+	if in.proofOf != "" && p.schema.Status.FailedAttempts == 0 {
+		return nil, nil
+	}
+	policy, unusable, err := readPolicy(ctx, p.Live, p.schema.Namespace, in.source.VerificationPolicy.From)
+	in.source.VerificationPolicy = policy
+	return unusable, err
+}
+
+// reserve takes the Lease for a refresh. An empty epoch means that another resource has it.
+func (p *pass) reserve(ctx context.Context, in inputs) (string, decision, error) {
+	expected := ""
+	if pending := p.schema.Status.PendingObservation; pending != nil {
+		expected = pending.LeaseEpoch
+		if p.Leases.Vouch(in.coordination, p.holder(), expected) {
+			return expected, goOn, nil
+		}
+	}
+	grant, err := p.Leases.Acquire(ctx, realm.Request{
+		Digest: in.coordination, Holder: p.holder(), ExpectedEpoch: expected, Duration: p.leaseDuration(),
+	})
+	if err != nil {
+		return "", stop(), err
+	}
+	if !grant.Held {
+		p.logger(ctx).Info("Database is in use by another resource", "retryAfter", grant.RetryAfter.String())
+		return "", wakeAfter(grant.RetryAfter), nil
+	}
+	if grant.ContinuityLost {
+		p.adoptEpoch(grant.Epoch)
+	}
+	return grant.Epoch, goOn, nil
 }
 
 func (p *pass) refreshClaim(in inputs, leaseEpoch string) (*ptahv1.ActiveOperationStatus, error) {

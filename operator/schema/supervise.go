@@ -151,6 +151,9 @@ func (p *pass) load(ctx context.Context, claim *ptahv1.ActiveOperationStatus, jo
 // renewed renews the Lease of a proof. When it was not held without a gap, the proof is worth nothing: it is discarded
 // and begun again under the epoch that holds now.
 func (p *pass) renewed(ctx context.Context, digest, epoch string) (decision, bool, error) {
+	if p.Leases.Vouch(digest, p.holder(), epoch) {
+		return goOn, false, nil
+	}
 	grant, err := p.Leases.Acquire(ctx, realm.Request{Digest: digest, Holder: p.holder(), ExpectedEpoch: epoch, Duration: p.leaseDuration()})
 	if err != nil {
 		return stop(), false, err
