@@ -213,15 +213,17 @@ type SchemaApply struct {
 
 // Resolve is the report of "ptah oci resolve". Outcome is found, refused or failed.
 type Resolve struct {
-	ContractVersion int      `json:"contractVersion"`
-	Outcome         Outcome  `json:"outcome"`
-	Reference       string   `json:"reference"`
-	PinnedReference string   `json:"pinnedReference,omitempty"`
-	Digest          string   `json:"digest,omitempty"`
-	MediaType       string   `json:"mediaType,omitempty"`
-	ArtifactType    string   `json:"artifactType,omitempty"`
-	Size            int64    `json:"size,omitempty"` // bytes of the manifest and all layers
-	Problem         *Problem `json:"problem,omitempty"`
+	ContractVersion int     `json:"contractVersion"`
+	Outcome         Outcome `json:"outcome"`
+	Reference       string  `json:"reference"`
+	PinnedReference string  `json:"pinnedReference,omitempty"`
+	Digest          string  `json:"digest,omitempty"`
+	MediaType       string  `json:"mediaType,omitempty"`
+	ArtifactType    string  `json:"artifactType,omitempty"`
+	Size            int64   `json:"size,omitempty"` // bytes of the manifest and all layers
+	// Annotations are those of the manifest.
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Problem     *Problem          `json:"problem,omitempty"`
 }
 
 // VerifyFinding is one requirement of a policy that an artifact does not meet.

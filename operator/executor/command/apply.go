@@ -1,0 +1,160 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ptah.run/ptah/operator/executor/postgresql/apply"
+	"ptah.run/ptah/operator/executor/postgresql/scratch"
+	"ptah.run/ptah/operator/executor/postgresql/target"
+	"ptah.run/ptah/operator/plan/report"
+)
+
+type applyFlags struct {
+	plan, expect, journal string
+	approve, dryRun       bool
+}
+
+func (a *app) schemaApply() *cobra.Command {
+	var f databaseFlags
+	var p applyFlags
+	cmd := &cobra.Command{
+		Use:   "apply --plan FILE",
+		Short: "Run exactly the statements of a plan",
+		Long: `Run exactly the statements of a plan, if the database is still in the state that
+the plan starts from; otherwise refuse it with nothing executed.
+
+Without --auto-approve the plan is shown and a person at a terminal is asked.`,
+		Example: "  PTAH_DB_URL=postgres://app:secret@db/shop ptah schema apply --plan plan.json",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case p.plan == "":
+				return usage("--plan is missing: the file with the plan document")
+			case p.expect != "" && !report.IsDigest(p.expect):
+				return usage("--expect-digest takes a sha256 digest")
+			case p.dryRun && p.approve:
+				return usage("--dry-run and --auto-approve exclude each other")
+			case !p.dryRun && !p.approve && !a.Terminal:
+				return usage("without a terminal to ask at, apply needs --auto-approve or --dry-run")
+			}
+			if err := f.check("", "all", "file", "none"); err != nil {
+				return err
+			}
+			return a.apply(cmd.Context(), &f, &p)
+		},
+	}
+	f.add(cmd, "")
+	flags := cmd.Flags()
+	flags.StringVar(&p.plan, "plan", "", "file with the plan document")
+	flags.StringVar(&p.expect, "expect-digest", "", "digest that the plan document must have")
+	flags.StringVar(&p.journal, "journal", "", "file to append a line to before and after each statement of a plan without a transaction")
+	flags.BoolVar(&p.approve, "auto-approve", false, "do not ask")
+	flags.BoolVar(&p.dryRun, "dry-run", false, "check that the plan could start now, and run nothing")
+	flags.Lookup("transaction-mode").Usage = "the plan says how it runs; all refuses one that is not a single transaction"
+	return cmd
+}
+
+func (a *app) apply(ctx context.Context, f *databaseFlags, p *applyFlags) error {
+	out := report.SchemaApply{ContractVersion: report.ContractVersion, Dialect: report.DialectPostgreSQL}
+	request, finish, err := a.applyRequest(f, p)
+	if err == nil {
+		defer finish()
+		if err = a.ask(ctx, request, p); err == nil {
+			out, err = apply.Run(ctx, request)
+		}
+	}
+	if err != nil && out.Problem == nil {
+		out.Problem = problem(err)
+		out.Outcome = outcomeOf(out.Problem)
+	}
+	return a.write(out.Outcome, out, out.Problem, detail(err), func(b *strings.Builder) {
+		if out.Outcome == report.OutcomeDryRun {
+			fmt.Fprintf(b, "%s the plan could run now; nothing was executed.\n", a.paint(green, "Checked:"))
+			return
+		}
+		fmt.Fprintf(b, "%s %d %s.\n", a.paint(green, "Applied:"), out.Executed, plural(out.Executed, "statement"))
+	})
+}
+
+// applyRequest reads what an apply needs. The returned function closes the journal.
+func (a *app) applyRequest(f *databaseFlags, p *applyFlags) (apply.Request, func(), error) {
+	nothing := func() {}
+	t, err := a.target(f)
+	if err != nil {
+		return apply.Request{}, nothing, err
+	}
+	binaries, err := scratch.Binaries(a.Getenv)
+	if err != nil {
+		return apply.Request{}, nothing, target.Fail(report.CodeInternal, err.Error())
+	}
+	data, err := readPlan(p.plan)
+	if err != nil {
+		return apply.Request{}, nothing, err
+	}
+	request := apply.Request{Target: t, Data: data, ExpectDigest: p.expect, Protected: f.protected,
+		Strict: f.transactionMode == string(report.TransactionAll), DryRun: p.dryRun, ConnectTimeout: f.connectTimeout,
+		LockTimeout: f.lockTimeout, Binaries: binaries}
+	if p.journal == "" {
+		return request, nothing, nil
+	}
+	file, err := os.OpenFile(filepath.Clean(p.journal), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return apply.Request{}, nothing, target.Fail(report.CodeInvalidInput, "the journal file cannot be opened for writing")
+	}
+	request.Journal = func(event apply.Event) error {
+		// A line that is not on disk before its statement runs would say nothing after a crash.
+		return errors.Join(json.NewEncoder(file).Encode(event), file.Sync())
+	}
+	return request, func() { _ = file.Close() }, nil // every line was synced
+}
+
+func readPlan(path string) ([]byte, error) {
+	file, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, target.Fail(report.CodeInvalidInput, "the plan document cannot be read")
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, report.MaxPlanBytes+1))
+	if err != nil {
+		return nil, target.Fail(report.CodeInvalidInput, "the plan document cannot be read")
+	}
+	return data, nil
+}
+
+// ask shows the plan to the person at the terminal and waits for one word.
+func (a *app) ask(ctx context.Context, request apply.Request, p *applyFlags) error {
+	if p.approve || p.dryRun {
+		return nil
+	}
+	plan, err := report.DecodePlan(request.Data)
+	if err != nil {
+		return target.Fail(report.CodeInvalidPlan, err.Error())
+	}
+	var b strings.Builder
+	a.statements(&b, plan)
+	fmt.Fprintf(a.Err, "%s\nPlan %s\nWrite \"yes\" to run it: ", b.String(), report.Digest(request.Data))
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(a.In).ReadString('\n') // the end of the input is an answer that is not yes
+		answer <- strings.TrimSpace(line)
+	}()
+	select {
+	case <-ctx.Done():
+		return target.Fail(report.CodeCanceled, "stopped before the plan was approved; nothing was executed")
+	case text := <-answer:
+		if text != "yes" {
+			return target.Fail(report.CodeCanceled, "not approved; nothing was executed")
+		}
+		return nil
+	}
+}

@@ -1,0 +1,132 @@
+package command
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"ptah.run/ptah/operator/plan/report"
+)
+
+// write writes a report: JSON as it is, or the text that the command made of it. An output that cannot be written is
+// a failure, whatever came before.
+func (a *app) write(outcome report.Outcome, document any, problem *report.Problem, detail string, text func(*strings.Builder)) error {
+	a.finish(outcome)
+	var out bytes.Buffer
+	if a.format == "json" {
+		encoder := json.NewEncoder(&out)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(document); err != nil {
+			a.exit = ExitFailed
+			return fmt.Errorf("encode the report: %w", err)
+		}
+	} else {
+		var b strings.Builder
+		if problem == nil {
+			text(&b)
+		}
+		out.WriteString(b.String())
+	}
+	if _, err := a.Out.Write(out.Bytes()); err != nil {
+		a.exit = max(a.exit, ExitFailed)
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if problem == nil {
+		return nil
+	}
+	a.complain(outcome, problem, detail)
+	return nil
+}
+
+// complain tells a person what went wrong. Detail may name objects, so that it is shown only to somebody who asked for
+// text; with JSON the error output may end in the log of a Pod.
+func (a *app) complain(outcome report.Outcome, problem *report.Problem, detail string) {
+	fmt.Fprintf(a.Err, "ptah: %s (%s): %s\n", a.paint(red, string(outcome)), problem.Code, problem.Message)
+	if len(problem.Categories) > 0 {
+		fmt.Fprintf(a.Err, "      concerns: %s\n", strings.Join(problem.Categories, ", "))
+	}
+	if detail = strings.TrimSpace(detail); detail != "" && a.format == "text" {
+		fmt.Fprintf(a.Err, "      %s\n", strings.ReplaceAll(detail, "\n", "\n      "))
+	}
+}
+
+// Colours of the terminal.
+const (
+	red    = "31"
+	yellow = "33"
+	green  = "32"
+	bold   = "1"
+	faint  = "2"
+)
+
+func (a *app) paint(colour, text string) string {
+	if !a.Colour {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+func (a *app) severity(s report.Severity, width int) string {
+	text := fmt.Sprintf("%-*s", width, s)
+	switch s {
+	case report.SeverityDestructive, report.SeverityError:
+		return a.paint(red, text)
+	case report.SeverityWarning:
+		return a.paint(yellow, text)
+	}
+	return a.paint(green, text)
+}
+
+// statements prints a plan for the person who decides about it.
+func (a *app) statements(b *strings.Builder, plan *report.Plan) {
+	mode := "in one transaction"
+	if plan.TransactionMode == report.TransactionNone {
+		mode = "each on its own; what ran before a failure stays"
+	}
+	fmt.Fprintf(b, "%s\n\n", a.paint(bold, fmt.Sprintf("%d %s, %s", len(plan.Statements), plural(len(plan.Statements), "statement"), mode)))
+	for i, s := range plan.Statements {
+		fmt.Fprintf(b, "%3d  %s  %s\n", i+1, a.severity(s.Severity, len(report.SeverityDestructive)), a.paint(bold, s.Kind))
+		notes := []string{"lock: " + s.LockClass, "rewrite: " + rewriteWords[s.RewriteRisk]}
+		if s.Reason != "" {
+			notes = append([]string{s.Reason}, notes...)
+		}
+		for _, change := range s.PrivilegeChanges {
+			notes = append(notes, "privilege: "+string(change))
+		}
+		fmt.Fprintf(b, "     %s\n", a.paint(faint, strings.Join(notes, "; ")))
+		fmt.Fprintf(b, "     %s;\n\n", strings.ReplaceAll(s.SQL, "\n", "\n     "))
+	}
+	if plan.Destructive {
+		fmt.Fprintf(b, "%s\n", a.paint(red, "This plan is destructive: it takes away rows, columns or objects."))
+	}
+	if len(plan.PrivilegeChanges) > 0 {
+		fmt.Fprintf(b, "%s\n", a.paint(yellow, "This plan changes privileges."))
+	}
+}
+
+var rewriteWords = map[report.RewriteRisk]string{report.RewriteNone: "none", report.RewriteScan: "reads every row",
+	report.RewriteTable: "writes every row or builds an index", report.RewriteMaybe: "possible"}
+
+func (a *app) findings(b *strings.Builder, findings []report.Finding) {
+	for _, f := range findings {
+		fmt.Fprintf(b, "  %s  %4d  %s\n", a.severity(f.Severity, len(report.SeverityDestructive)), f.Count, strings.ReplaceAll(f.Category, "_", " "))
+	}
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+func listOf(text string) ([]string, error) {
+	if strings.HasPrefix(text, "[") {
+		var out []string
+		err := json.Unmarshal([]byte(text), &out)
+		return out, err
+	}
+	return csv.NewReader(strings.NewReader(text)).Read()
+}
