@@ -8,7 +8,10 @@ import (
 )
 
 func TestASchemaConvergesFromAnEmptyDatabaseAfterAnApproval(t *testing.T) {
-	w := newWorld(t)
+	everyWorld(t, flow)
+}
+
+func flow(t *testing.T, w *world) {
 	w.create(newSchema())
 	r := w.reconciler()
 	s := w.refreshed(r)

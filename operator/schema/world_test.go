@@ -82,6 +82,9 @@ type world struct {
 	// uids are given by the API server of an envtest world, and counted here otherwise.
 	serverSide bool
 	lastUID    int
+	namespace  string
+	// coordination is the namespace of realm Leases.
+	coordination string
 
 	// The registry and the database.
 	artifact  string
@@ -123,7 +126,7 @@ func newWorld(t testing.TB) *world {
 func emptyWorld(t testing.TB, scheme *runtime.Scheme) *world {
 	return &world{
 		t: t, scheme: scheme, clock: testclock.NewFakeClock(time.Date(2027, 3, 1, 8, 0, 0, 0, time.UTC)),
-		results: map[string]*result.Document{}, events: &eventLog{},
+		results: map[string]*result.Document{}, events: &eventLog{}, namespace: testNamespace, coordination: testCoordination,
 		artifact: digestOf("artifact-1"), dbState: digestOf("empty"), identity: digestOf("database"),
 		statement: report.Statement{SQL: "CREATE TABLE t (id bigint)", Kind: "CREATE TABLE", Severity: report.SeveritySafe, LockClass: "none", RewriteRisk: report.RewriteNone},
 		applyJobs: map[string][]string{},
@@ -141,6 +144,7 @@ func (w *world) assignUID(ctx context.Context, c client.WithWatch, object client
 func (w *world) create(objects ...client.Object) {
 	w.t.Helper()
 	for _, object := range objects {
+		object.SetNamespace(w.namespace)
 		if err := w.base.Create(context.Background(), object); err != nil {
 			w.t.Fatalf("create %s: %v", object.GetName(), err)
 		}
@@ -187,7 +191,7 @@ func (w *world) reconciler() *Reconciler {
 	live := interceptor.NewClient(w.base, w.funcs(true))
 	return &Reconciler{
 		Client: work, Live: live,
-		Leases:  &realm.Leases{Client: live, Namespace: testCoordination, Clock: w.clock, Random: rand.New(rand.NewSource(w.clock.Now().UnixNano()))},
+		Leases:  &realm.Leases{Client: live, Namespace: w.coordination, Clock: w.clock, Random: rand.New(rand.NewSource(w.clock.Now().UnixNano()))},
 		Results: w,
 		Config: operation.Config{
 			ExecutorImage: testExecutor, RunnerImage: "registry.example/ptah/runner@sha256:" + strings.Repeat("a", 64), PtahVersion: "1.0.0",
@@ -291,7 +295,7 @@ func (w *world) take() []string {
 func (w *world) get() *ptahv1.PtahSchema {
 	w.t.Helper()
 	schema := &ptahv1.PtahSchema{}
-	if err := w.base.Get(context.Background(), client.ObjectKey{Namespace: testNamespace, Name: testName}, schema); err != nil {
+	if err := w.base.Get(context.Background(), client.ObjectKey{Namespace: w.namespace, Name: testName}, schema); err != nil {
 		w.t.Fatalf("get schema: %v", err)
 	}
 	return schema
@@ -312,7 +316,7 @@ func (w *world) change(change func(*ptahv1.PtahSchema)) {
 // pass reconciles once.
 func (w *world) pass(r *Reconciler) (reconcile.Result, error) {
 	w.t.Helper()
-	return r.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: testNamespace, Name: testName}})
+	return r.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: testName}})
 }
 
 // mustPass reconciles once and fails the test on an error.
@@ -329,7 +333,7 @@ func (w *world) mustPass(r *Reconciler) reconcile.Result {
 func (w *world) openJobs() []batchv1.Job {
 	w.t.Helper()
 	list := &batchv1.JobList{}
-	if err := w.base.List(context.Background(), list, client.InNamespace(testNamespace)); err != nil {
+	if err := w.base.List(context.Background(), list, client.InNamespace(w.namespace)); err != nil {
 		w.t.Fatal(err)
 	}
 	open := []batchv1.Job{}
@@ -375,9 +379,6 @@ func (w *world) endJob(job *batchv1.Job, failed bool) {
 		job.Status.Conditions = []batchv1.JobCondition{
 			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue, Reason: "CompletionsReached", LastTransitionTime: now},
 			{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, Reason: "CompletionsReached", LastTransitionTime: now}}
-	}
-	if w.serverSide {
-		job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
 	}
 	if err := w.base.Status().Update(context.Background(), job); err != nil {
 		w.t.Fatalf("end Job %s: %v", job.Name, err)
@@ -504,7 +505,7 @@ func (w *world) runApply(job *batchv1.Job, document *result.Document) {
 	}
 	schema := w.get()
 	reference := schema.Status.ActiveOperation.PlanRef
-	_, data, err := plan.Read(context.Background(), w.base, testNamespace, *reference)
+	_, data, err := plan.Read(context.Background(), w.base, w.namespace, *reference)
 	if err != nil {
 		w.t.Fatalf("the Apply Pod cannot read its plan: %v", err)
 	}
@@ -551,7 +552,7 @@ func (w *world) approve(name string) *ptahv1.PtahSchemaApproval {
 func (w *world) approvalCondition(name, condition string) string {
 	w.t.Helper()
 	approval := &ptahv1.PtahSchemaApproval{}
-	if err := w.base.Get(context.Background(), client.ObjectKey{Namespace: testNamespace, Name: name}, approval); err != nil {
+	if err := w.base.Get(context.Background(), client.ObjectKey{Namespace: w.namespace, Name: name}, approval); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, c := range approval.Status.Conditions {
@@ -576,7 +577,7 @@ func condition(schema *ptahv1.PtahSchema, name string) string {
 func (w *world) leaseHolder() (string, string) {
 	w.t.Helper()
 	list := &coordinationv1.LeaseList{}
-	if err := w.base.List(context.Background(), list, client.InNamespace(testCoordination)); err != nil {
+	if err := w.base.List(context.Background(), list, client.InNamespace(w.coordination)); err != nil {
 		w.t.Fatal(err)
 	}
 	holder, epoch := "", ""

@@ -38,8 +38,8 @@ type PtahSchemaList struct {
 
 // PtahSchemaSpec is what a person declares.
 //
-// +kubebuilder:validation:XValidation:rule="duration(self.policy.lockTimeout) <= duration(string(self.execution.activeDeadlineSeconds) + 's')",message="spec.policy.lockTimeout: must not exceed spec.execution.activeDeadlineSeconds"
-// +kubebuilder:validation:XValidation:rule="duration(self.interval) >= duration('10s') && duration(self.interval) <= duration('24h')",message="spec.interval: must be between 10s and 24h"
+// +kubebuilder:validation:XValidation:rule="!has(self.policy) || !has(self.policy.lockTimeout) || !has(self.execution) || !has(self.execution.activeDeadlineSeconds) || timestamp(0) + duration(self.policy.lockTimeout) <= timestamp(self.execution.activeDeadlineSeconds)",message="spec.policy.lockTimeout: must not exceed spec.execution.activeDeadlineSeconds"
+// +kubebuilder:validation:XValidation:rule="!has(self.interval) || duration(self.interval) >= duration('10s') && duration(self.interval) <= duration('24h')",message="spec.interval: must be between 10s and 24h"
 type PtahSchemaSpec struct {
 	Target  DatabaseTargetSpec    `json:"target"`
 	Desired OCIArtifactSourceSpec `json:"desired"`
@@ -62,7 +62,7 @@ type PtahSchemaSpec struct {
 
 // SchemaPolicy says what may change and who decides.
 //
-// +kubebuilder:validation:XValidation:rule="duration(self.lockTimeout) >= duration('1s') && duration(self.lockTimeout) <= duration('10m')",message="spec.policy.lockTimeout: must be between 1s and 10m"
+// +kubebuilder:validation:XValidation:rule="!has(self.lockTimeout) || duration(self.lockTimeout) >= duration('1s') && duration(self.lockTimeout) <= duration('10m')",message="spec.policy.lockTimeout: must be between 1s and 10m"
 type SchemaPolicy struct {
 	// +optional
 	// +kubebuilder:default=OnApproval

@@ -157,9 +157,9 @@ type PodAnnotationValue string
 
 // ExecutionSpec says how operation Pods run.
 //
-// +kubebuilder:validation:XValidation:rule="duration(self.connectTimeout) >= duration('1s') && duration(self.connectTimeout) <= duration('10m')",message="spec.execution.connectTimeout: must be between 1s and 10m"
-// +kubebuilder:validation:XValidation:rule="duration(self.connectTimeout) <= duration(string(self.activeDeadlineSeconds) + 's')",message="spec.execution.connectTimeout: must not exceed activeDeadlineSeconds"
-// +kubebuilder:validation:XValidation:rule="duration(self.failureRetryInterval) >= duration('5s') && duration(self.failureRetryInterval) <= duration('1h')",message="spec.execution.failureRetryInterval: must be between 5s and 1h"
+// +kubebuilder:validation:XValidation:rule="!has(self.connectTimeout) || duration(self.connectTimeout) >= duration('1s') && duration(self.connectTimeout) <= duration('10m')",message="spec.execution.connectTimeout: must be between 1s and 10m"
+// +kubebuilder:validation:XValidation:rule="!has(self.connectTimeout) || !has(self.activeDeadlineSeconds) || timestamp(0) + duration(self.connectTimeout) <= timestamp(self.activeDeadlineSeconds)",message="spec.execution.connectTimeout: must not exceed activeDeadlineSeconds"
+// +kubebuilder:validation:XValidation:rule="!has(self.failureRetryInterval) || duration(self.failureRetryInterval) >= duration('5s') && duration(self.failureRetryInterval) <= duration('1h')",message="spec.execution.failureRetryInterval: must be between 5s and 1h"
 type ExecutionSpec struct {
 	// +optional
 	// +kubebuilder:default=900
