@@ -60,6 +60,10 @@ func run(ctx context.Context, s settings, output io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
 	}
+	return serve(ctx, config, s, logger)
+}
+
+func serve(ctx context.Context, config *rest.Config, s settings, logger logr.Logger) error {
 	scheme, err := newScheme()
 	if err != nil {
 		return err
