@@ -24,13 +24,16 @@ import (
 	"ptah.run/ptah/qualification/lab/tenant"
 )
 
+// versionStamp gives the product's programs their version.
+const versionStamp = "-X ptah.run/ptah/operator/executor/command.Version=" + Version
+
 // build builds the product's images, pushes them to the lab's registry, and builds the programs that people use.
 func (q *quickstart) build(ctx context.Context, log io.Writer) error {
 	images, err := lab.OpenImages(q.repository, source.ModulesName, progress.New(log))
 	if err != nil {
 		return labExit(err)
 	}
-	built, err := images.BuildOperatorImages(ctx, q.repository, lab.OperatorPrograms, lab.BuildOptions{Version: Version})
+	built, err := images.BuildOperatorImages(ctx, q.repository, lab.OperatorPrograms, lab.BuildOptions{Version: Version, LDFlags: versionStamp})
 	if err != nil {
 		return Exit(ExitProductFailed, err)
 	}
@@ -50,7 +53,7 @@ func (q *quickstart) programs(ctx context.Context, images *lab.Images) error {
 		return Exit(ExitHarnessFailed, err)
 	}
 	for _, name := range []string{"ptah", "kubectl-ptah"} {
-		if err := gobuild.Program(ctx, q.repository, "./operator/cmd/"+name, filepath.Join(dir, name), ""); err != nil {
+		if err := gobuild.Program(ctx, q.repository, "./operator/cmd/"+name, filepath.Join(dir, name), versionStamp); err != nil {
 			return Exit(ExitProductFailed, err)
 		}
 	}
