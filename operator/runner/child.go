@@ -82,7 +82,7 @@ func (p *ptah) run(call invocation) (outcome, error) {
 		return outcome{}, fmt.Errorf("ptah could not be started: %w", err)
 	}
 	how := p.supervise(command, call)
-	result := outcome{started: true, exitCode: command.ProcessState.ExitCode(), stdout: stdout.data.Bytes(), truncated: stdout.truncated, ended: how}
+	result := outcome{started: true, exitCode: command.ProcessState.ExitCode(), stdout: p.redactor.json(stdout.data.Bytes()), truncated: stdout.truncated, ended: how}
 	if result.exitCode == 2 {
 		result.usage, _, _ = strings.Cut(strings.TrimSpace(stderr.data.String()), "\n")
 	}

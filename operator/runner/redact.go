@@ -1,8 +1,10 @@
 package runner
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/url"
 	"regexp"
@@ -107,18 +109,58 @@ func (r *redactor) text(text string) string {
 // message makes a text fit for a document: without credentials, UTF-8, one line, bounded.
 func (r *redactor) message(text string) string {
 	text = strings.ToValidUTF8(r.text(text), "?")
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > result.MaxMessageBytes {
-		cut := result.MaxMessageBytes - len("…")
-		for cut > 0 && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "…"
-	}
+	text = cut(strings.Join(strings.Fields(text), " "))
 	if text == "" {
 		text = "no message was given"
 	}
 	return text
+}
+
+// json takes credentials out of every text of one JSON document. What is not one document is returned as it is: it is
+// refused where it is read, and never repeated.
+func (r *redactor) json(data []byte) []byte {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var document any
+	if err := decoder.Decode(&document); err != nil {
+		return data
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return data
+	}
+	cleaned, err := json.Marshal(r.value(document))
+	if err != nil {
+		return nil
+	}
+	return cleaned
+}
+
+func (r *redactor) value(value any) any {
+	switch typed := value.(type) {
+	case string:
+		return cut(strings.ToValidUTF8(r.text(typed), "?"))
+	case []any:
+		for i := range typed {
+			typed[i] = r.value(typed[i])
+		}
+	case map[string]any:
+		for key := range typed {
+			typed[key] = r.value(typed[key])
+		}
+	}
+	return value
+}
+
+// cut shortens a text to what a message may be.
+func cut(text string) string {
+	if len(text) <= result.MaxMessageBytes {
+		return text
+	}
+	end := result.MaxMessageBytes - len("…")
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
 }
 
 // holds says whether any of the texts holds a credential.
