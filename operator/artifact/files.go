@@ -13,9 +13,12 @@ import (
 	"ptah.run/ptah/operator/plan/report"
 )
 
-// marker is the file that a pull leaves beside what it wrote. It says which artifact the files are, and by their
-// digests that they still are.
-const marker = ".ptah-artifact.json"
+// markerSuffix is put behind a folder's path for the file that a pull leaves beside it. The file says which artifact
+// the folder's files are, and by their digests that they still are. It stands outside, so that the folder holds nothing
+// but the artifact.
+const markerSuffix = ".artifact.json"
+
+func markerPath(dir string) string { return filepath.Clean(dir) + markerSuffix }
 
 type markerContent struct {
 	Digest string            `json:"digest"`
@@ -69,7 +72,8 @@ func pathError(err error) error {
 }
 
 // WriteFiles writes a pulled schema into a folder that is empty or does not exist. Each file appears whole; the marker
-// comes last, so that a pull that was cut off leaves a folder that proves nothing.
+// comes last, so that a pull that was cut off leaves a folder that proves nothing. A marker that cannot be written is
+// no failure: all it ever does is to save planning a database that did not change.
 func WriteFiles(dir, digest string, files []File) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fail(report.CodeInvalidInput, fmt.Sprintf("the folder %s cannot be made: %v", dir, pathError(err)))
@@ -81,6 +85,7 @@ func WriteFiles(dir, digest string, files []File) error {
 	if len(entries) > 0 {
 		return fail(report.CodeInvalidInput, fmt.Sprintf("the folder %s is not empty; name one that is, so that no other file becomes part of the schema", dir))
 	}
+	_ = os.Remove(markerPath(dir)) // an older one would speak of other files
 	content := markerContent{digest, map[string]string{}}
 	for _, file := range files {
 		if err := WriteFile(filepath.Join(dir, file.Name), file.Data); err != nil {
@@ -92,7 +97,8 @@ func WriteFiles(dir, digest string, files []File) error {
 	if err != nil {
 		return fmt.Errorf("encode the artifact marker: %w", err)
 	}
-	return WriteFile(filepath.Join(dir, marker), data)
+	_ = WriteFile(markerPath(dir), data)
+	return nil
 }
 
 // WriteFile writes a file that appears whole or not at all, readable by everybody.
@@ -122,7 +128,7 @@ func WriteFile(path string, data []byte) (err error) {
 // PulledDigest returns the digest of the artifact that a folder was pulled from, or "" where the folder was not made by
 // a pull or is no longer what was pulled.
 func PulledDigest(dir string, files []File) string {
-	data, err := os.ReadFile(filepath.Join(dir, marker))
+	data, err := os.ReadFile(markerPath(dir))
 	var content markerContent
 	if err != nil || json.Unmarshal(data, &content) != nil || len(content.Files) != len(files) {
 		return ""

@@ -41,7 +41,7 @@ func ParseReference(text string) (Reference, error) {
 		return refuse("has no host or no repository")
 	}
 	host := bare[:strings.IndexByte(bare, '/')]
-	if !strings.ContainsAny(host, ".:") && host != "localhost" {
+	if !strings.ContainsAny(host, ".:") {
 		return refuse("does not start with a registry host")
 	}
 	if at := strings.LastIndexByte(bare, '@'); at >= 0 {

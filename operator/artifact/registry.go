@@ -287,8 +287,33 @@ func (c *Client) Referrers(ctx context.Context, ref Reference) ([]string, error)
 		return nil, registryError(ctx, doing, err)
 	}
 	var out []string
+	if len(m.Manifests) > maxReferrers {
+		return nil, fail(report.CodeInvalidArtifact, fmt.Sprintf("more than %d artifacts refer to this one", maxReferrers))
+	}
 	for _, d := range m.Manifests {
-		out = append(out, d.ArtifactType)
+		kind := d.ArtifactType
+		if kind == "" || kind == emptyConfigType {
+			// Some registries list the config's type, which says nothing where the config is empty.
+			if kind, err = c.typeOf(ctx, ref, d.Digest.String()); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, kind)
 	}
 	return out, nil
+}
+
+// maxReferrers bounds how many artifacts are looked at.
+const maxReferrers = 100
+
+func (c *Client) typeOf(ctx context.Context, ref Reference, digest string) (string, error) {
+	one, err := ParseReference(ref.Pinned(digest))
+	if err != nil {
+		return "", err
+	}
+	info, err := c.Resolve(ctx, one)
+	if err != nil {
+		return "", err
+	}
+	return info.ArtifactType, nil
 }

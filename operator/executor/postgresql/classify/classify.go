@@ -33,6 +33,7 @@ type Classifier struct {
 	columns     map[string]string // relation.column to type, as SQL
 	constraints map[string]bool   // relation.constraint to whether it keeps rows unique
 	indexes     map[string]index  // index to what is known of it
+	created     map[string]bool   // tables that the plan itself made and that are still empty
 }
 
 type index struct {
@@ -42,7 +43,8 @@ type index struct {
 
 // New returns a classifier for a plan that starts from the given objects.
 func New(entries []dump.Entry) *Classifier {
-	c := &Classifier{columns: map[string]string{}, constraints: map[string]bool{}, indexes: map[string]index{}}
+	c := &Classifier{columns: map[string]string{}, constraints: map[string]bool{}, indexes: map[string]index{},
+		created: map[string]bool{}}
 	for _, e := range entries {
 		object, ok := e.Object()
 		if !ok {
@@ -118,10 +120,45 @@ func (c *Classifier) Statement(sql string) report.Statement {
 		e.rewrites(report.RewriteMaybe)
 	} else {
 		c.node(e, tree.GetStmts()[0].GetStmt())
+		c.onNewTable(e, tree.GetStmts()[0].GetStmt())
 	}
 	slices.Sort(e.privileges)
 	return report.Statement{SQL: sql, Kind: e.kind, Severity: e.severity, Reason: e.reason, LockClass: e.lock,
 		RewriteRisk: e.rewrite, PrivilegeChanges: slices.Compact(e.privileges)}
+}
+
+// onNewTable takes back what was said about locks, rows and failing on rows where the table was made by the plan itself.
+func (c *Classifier) onNewTable(e *effect, node *nodes.Node) {
+	var relation *nodes.RangeVar
+	switch n := node.GetNode().(type) {
+	case *nodes.Node_CreateStmt:
+		c.created[n.CreateStmt.GetRelation().GetSchemaname()+"\x00"+n.CreateStmt.GetRelation().GetRelname()] = true
+		return
+	case *nodes.Node_AlterTableStmt:
+		relation = n.AlterTableStmt.GetRelation()
+	case *nodes.Node_IndexStmt:
+		relation = n.IndexStmt.GetRelation()
+	case *nodes.Node_CreateTrigStmt:
+		relation = n.CreateTrigStmt.GetRelation()
+	case *nodes.Node_VacuumStmt:
+		return
+	}
+	if relation == nil || e.severity == report.SeverityDestructive || !c.created[relation.GetSchemaname()+"\x00"+relation.GetRelname()] {
+		return
+	}
+	for _, name := range references(node) {
+		if !c.created[name.Schema+"\x00"+name.Name] {
+			return // a foreign key, or a partition, reaches a table that was there before
+		}
+	}
+	e.severity, e.reason, e.lock, e.rewrite = report.SeveritySafe, "", none, report.RewriteNone
+}
+
+// references returns every relation that a statement names outside queries.
+func references(node *nodes.Node) []Relation {
+	var out []Relation
+	walk(node.ProtoReflect(), &out)
+	return out
 }
 
 func (c *Classifier) node(e *effect, node *nodes.Node) {
@@ -132,6 +169,8 @@ func (c *Classifier) node(e *effect, node *nodes.Node) {
 		c.drop(e, n.DropStmt)
 	case *nodes.Node_IndexStmt:
 		createIndex(e, n.IndexStmt)
+	case *nodes.Node_SelectStmt:
+		query(e, n.SelectStmt)
 	default:
 		if !c.create(e, node) && !privilege(e, node) && !alterOther(e, node) {
 			e.raise(report.SeverityDestructive, "a statement of this kind is not known to be harmless")
@@ -139,6 +178,27 @@ func (c *Classifier) node(e *effect, node *nodes.Node) {
 			e.rewrites(report.RewriteMaybe)
 		}
 	}
+}
+
+// query knows one query: the one by which a sequence goes on where another stood. Any other may call anything.
+func query(e *effect, n *nodes.SelectStmt) {
+	e.kind = "SELECT"
+	if targets := n.GetTargetList(); len(targets) == 1 && n.GetIntoClause() == nil && n.GetWithClause() == nil && n.GetWhereClause() == nil {
+		call := targets[0].GetResTarget().GetVal().GetFuncCall()
+		var name []string
+		for _, part := range call.GetFuncname() {
+			name = append(name, part.GetString_().GetSval())
+		}
+		arguments := call.GetArgs()
+		if slices.Equal(name, []string{"pg_catalog", "setval"}) && len(arguments) == 3 && arguments[0].GetAConst() != nil &&
+			arguments[1].GetColumnRef() != nil && arguments[2].GetColumnRef() != nil {
+			e.kind = "SET SEQUENCE VALUE"
+			e.raise(report.SeverityWarning, "changes which values come next")
+			return
+		}
+	}
+	e.raise(report.SeverityDestructive, "a query may call a function that changes anything")
+	e.rewrites(report.RewriteMaybe)
 }
 
 func createIndex(e *effect, n *nodes.IndexStmt) {
@@ -195,6 +255,13 @@ func (c *Classifier) create(e *effect, node *nodes.Node) bool {
 		e.raise(report.SeverityWarning, "changes what happens to rows that are written")
 	case *nodes.Node_CreateStatsStmt:
 		e.kind = "CREATE STATISTICS"
+		e.locks(shareUpdateExclusive)
+	case *nodes.Node_VacuumStmt:
+		if n.VacuumStmt.GetIsVacuumcmd() {
+			return false
+		}
+		e.kind = "ANALYZE"
+		e.rewrites(report.RewriteScan)
 		e.locks(shareUpdateExclusive)
 	case *nodes.Node_CommentStmt:
 		e.kind = "COMMENT"

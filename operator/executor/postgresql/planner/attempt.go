@@ -33,6 +33,10 @@ type attempt struct {
 	work   *session
 	// statements are the plan so far.
 	statements []string
+	// read is what the clone held when it was last read, after that many attempts to run something.
+	read     []dump.Entry
+	readAt   int
+	attempts int
 }
 
 // Errors of the server that say an object is not there or is there already.
@@ -52,6 +56,7 @@ func (a *attempt) compute(ctx context.Context, how strategy) ([]string, error) {
 		return nil, err
 	}
 	a.work = work
+	a.read = a.have // the copy was just made of it
 	defer work.close(ctx)
 	if err := work.prepare(ctx); err != nil {
 		return nil, err
@@ -68,8 +73,22 @@ func (a *attempt) compute(ctx context.Context, how strategy) ([]string, error) {
 	return a.statements, nil
 }
 
+// now reads the clone, unless nothing was run on it since it was last read.
+func (a *attempt) now(ctx context.Context) ([]dump.Entry, error) {
+	if a.read != nil && a.readAt == a.attempts {
+		return a.read, nil
+	}
+	entries, err := a.work.dump(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.read, a.readAt = entries, a.attempts
+	return entries, nil
+}
+
 // run executes a statement on the clone and records it.
 func (a *attempt) run(ctx context.Context, statement string) error {
+	a.attempts++
 	if err := a.work.run(ctx, statement); err != nil {
 		return fmt.Errorf("run a statement on the clone: %w", err)
 	}

@@ -15,7 +15,7 @@ const maxRepairs = 3
 // create walks the desired objects in an order in which they can be made, makes what the clone lacks and changes what
 // it has otherwise.
 func (a *attempt) create(ctx context.Context) error {
-	now, err := a.work.dump(ctx)
+	now, err := a.now(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,10 +88,8 @@ func (a *attempt) change(ctx context.Context, from, to dump.Entry) error {
 }
 
 func (a *attempt) changeSequence(from, to dump.Entry) ([]string, error) {
-	before, okA := from.Object()
-	after, okB := to.Object()
-	if !okA || !okB || before.Kind != after.Kind {
-		return nil, fmt.Errorf("a sequence cannot become an identity column or the other way round")
+	if _, _, differ := sequenceKinds(from, to); differ {
+		return a.convertSequence(from, to)
 	}
 	return alterSequence(to)
 }
@@ -120,7 +118,7 @@ func (a *attempt) removeRest(ctx context.Context) error {
 // the earlier steps made in a slightly different form.
 func (a *attempt) repair(ctx context.Context) error {
 	for range maxRepairs {
-		now, err := a.work.dump(ctx)
+		now, err := a.now(ctx)
 		if err != nil {
 			return err
 		}
@@ -198,7 +196,7 @@ func withoutStatements(e dump.Entry, others []dump.Entry) dump.Entry {
 
 // check is the oracle: the plan is complete only if the clone now holds exactly what is desired.
 func (a *attempt) check(ctx context.Context) error {
-	now, err := a.work.dump(ctx)
+	now, err := a.now(ctx)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 // quadratic in the number of objects, so it sees copies of both sides from which everything was dropped that is the
 // same in both and that nothing changed depends on.
 func (a *attempt) tables(ctx context.Context) error {
-	now, err := a.work.dump(ctx)
+	now, err := a.now(ctx)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (a *attempt) tables(ctx context.Context) error {
 	if err := a.makeForTables(ctx, now); err != nil {
 		return err
 	}
-	if now, err = a.work.dump(ctx); err != nil {
+	if now, err = a.now(ctx); err != nil {
 		return err
 	}
 	statements, err := a.askLibrary(ctx, now)
@@ -83,6 +83,14 @@ func (a *attempt) makeForTables(ctx context.Context, now []dump.Entry) error {
 	have, want := dump.Index(now), dump.Index(a.want)
 	for _, e := range a.want {
 		key := e.Key()
+		if len(have[key]) == 1 {
+			if _, _, differ := sequenceKinds(have[key][0], e); differ {
+				if err := a.change(ctx, have[key][0], e); err != nil {
+					return err
+				}
+				continue
+			}
+		}
 		switch {
 		case !forTables[e.Type] || have.Equal(want, key):
 		case len(have[key]) == 0:

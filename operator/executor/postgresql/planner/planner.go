@@ -249,21 +249,45 @@ func (p *plan) document(ctx context.Context, statements []string, result *Result
 	if err := p.checkProtected(classifier, document); err != nil {
 		return err
 	}
-	if err := p.settleMode(ctx, &document); err != nil {
-		return err
-	}
-	data, err := report.EncodePlan(document)
-	if errors.Is(err, report.ErrPlanTooLarge) {
-		return target.Fail(report.CodeTooLarge, report.ErrPlanTooLarge.Error())
-	}
+	data, err := p.settle(ctx, &document)
 	if err != nil {
-		return err
-	}
-	if err := p.rehearse(ctx, data, "rehearsal"); err != nil {
 		return err
 	}
 	result.Document, result.Bytes = &document, data
 	return nil
+}
+
+// settle encodes the plan and rehearses its bytes. Mode "all" insists on one transaction; mode "file" takes one where
+// the statements allow it and otherwise becomes "none", which the plan then says.
+func (p *plan) settle(ctx context.Context, document *report.Plan) ([]byte, error) {
+	data, err := encode(*document)
+	if err != nil {
+		return nil, err
+	}
+	err = p.rehearse(ctx, data, "rehearsal")
+	var server *pgconn.PgError
+	switch {
+	case err == nil:
+		return data, nil
+	case !errors.As(err, &server) || broken(err) || document.TransactionMode == report.TransactionNone:
+		return nil, err
+	case document.TransactionMode == report.TransactionAll:
+		return nil, &target.Error{Code: report.CodeTransactionMode, SQLState: server.Code, Detail: server.Message,
+			Message: "the statements of this plan cannot share one transaction; use the transaction mode file or none, or split the change"}
+	}
+	document.TransactionMode = report.TransactionNone
+	if data, err = encode(*document); err != nil {
+		return nil, err
+	}
+	return data, p.rehearse(ctx, data, "rehearsal2")
+}
+
+func encode(document report.Plan) ([]byte, error) {
+	data, err := report.EncodePlan(document)
+	if errors.Is(err, report.ErrPlanTooLarge) {
+		return nil, target.Fail(report.CodeTooLarge, report.ErrPlanTooLarge.Error())
+	}
+	return data, err
 }
 
 // checkProtected refuses a plan that differs at a protected table or names one.
@@ -292,27 +316,6 @@ func (p *plan) checkProtected(classifier *classify.Classifier, document report.P
 	if touched {
 		return target.Fail(report.CodeProtectedTable, "the plan touches a protected table; take the change out of the schema or the table out of the list of protected tables")
 	}
-	return nil
-}
-
-// settleMode finds out whether the statements can share one transaction. Mode "all" insists on it; mode "file" takes
-// one where the statements allow it and otherwise becomes "none", which the plan then says.
-func (p *plan) settleMode(ctx context.Context, document *report.Plan) error {
-	if document.TransactionMode == report.TransactionNone {
-		return nil
-	}
-	err := p.runOn(ctx, "together", document.Statements, true, nil)
-	var server *pgconn.PgError
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &server):
-		return err
-	case document.TransactionMode == report.TransactionAll:
-		return &target.Error{Code: report.CodeTransactionMode, SQLState: server.Code, Detail: server.Message,
-			Message: "the statements of this plan cannot share one transaction; use the transaction mode file or none, or split the change"}
-	}
-	document.TransactionMode = report.TransactionNone
 	return nil
 }
 
@@ -355,9 +358,6 @@ func (p *plan) runOn(ctx context.Context, name string, statements []report.State
 	}
 	if err := s.runAll(ctx, statements, together); err != nil {
 		return err
-	}
-	if then == nil {
-		return nil
 	}
 	return then(s)
 }

@@ -229,7 +229,7 @@ func (t *Target) Config(timeout time.Duration) (*pgx.ConnConfig, error) {
 		"user=" + quoteSetting(t.User),
 		"password=" + quoteSetting(t.password),
 		"passfile='/dev/null'", "servicefile='/dev/null'", "application_name=ptah", "target_session_attrs=any",
-		"options=''",
+		"options=''", "sslsni=1", "sslcertmode=allow", "sslnegotiation=postgres", "sslpassword=''", "require_auth=''", "connect_timeout=0",
 	}
 	for _, key := range []string{"sslmode", "sslrootcert", "sslcert", "sslkey", "channel_binding"} {
 		value := t.tls[key]
@@ -240,7 +240,7 @@ func (t *Target) Config(timeout time.Duration) (*pgx.ConnConfig, error) {
 	}
 	config, err := pgx.ParseConfig(strings.Join(settings, " "))
 	if err != nil {
-		return nil, errors.New("the database URL names certificate files or transport settings that cannot be used; check sslmode, sslrootcert, sslcert and sslkey")
+		return nil, errors.New("the database URL names certificate files or transport settings that cannot be used; check sslmode, sslrootcert, sslcert and sslkey, and unset PGSERVICE")
 	}
 	config.ConnectTimeout = timeout
 	config.RuntimeParams = map[string]string{"application_name": "ptah"}
