@@ -162,9 +162,9 @@ func newProfileLint(streams IOStreams) *cobra.Command {
 				}
 			}
 			if count > 0 {
-				return Exit(ExitUsage, fmt.Errorf("%d findings: a profile with findings is not judged under, change the targets or the workload in a new revision", count))
+				return Exit(ExitUsage, fmt.Errorf("%d contradictions: nothing is judged under such a profile, change its targets or its workload in a new revision", count))
 			}
-			fmt.Fprintf(streams.Out, "%d profiles, no findings\n", len(paths))
+			fmt.Fprintf(streams.Out, "%d profiles, no contradictions\n", len(paths))
 			return nil
 		},
 	}

@@ -88,7 +88,7 @@ func ReadRun(dir string) (*Snapshot, error) {
 	data, err := os.ReadFile(filepath.Join(dir, manifestFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(filepath.Join(dir, identityFile)); err == nil {
-			return nil, fmt.Errorf("read run %s: %w: run it again with --resume first", dir, ErrNotClosed)
+			return nil, fmt.Errorf("read run %s: %w: its process still runs or died, and there is nothing to judge", dir, ErrNotClosed)
 		}
 		return nil, fmt.Errorf("read run %s: it is no run directory, there is no %s in it", dir, manifestFile)
 	}

@@ -110,7 +110,7 @@ func CreateRun(root, id string, options ...Option) (*Run, error) {
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("create run %s: %s exists already, evidence is never overwritten; choose another id", id, dir)
+			return nil, unusable{fmt.Errorf("create run %s: %s exists already, evidence is never overwritten; choose another id", id, dir)}
 		}
 		return nil, fmt.Errorf("create run %s: %w", id, err)
 	}
