@@ -80,11 +80,12 @@ func checkWaiting(f *gathered) string {
 	status := &f.schema.Status
 	required := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionApprovalRequired)
 	switch {
-	case status.ActiveOperation != nil:
-		return fmt.Sprintf("spec.schemaRef: an operation (%s) of PtahSchema %q is running; approve when it has ended", status.ActiveOperation.Type, name)
+	// A refresh reads only and keeps the plan until it knows better; a plan that it replaces makes the approval stale.
+	case status.ActiveOperation != nil && status.ActiveOperation.Type != v1alpha1.OperationRefresh:
+		return fmt.Sprintf("spec.schemaRef: an operation (%s) of PtahSchema %q is running; wait for its outcome", status.ActiveOperation.Type, name)
 	case status.PendingObservation != nil:
 		return fmt.Sprintf("spec.schemaRef: the outcome of an Apply of PtahSchema %q is not proven yet; wait for a new plan", name)
-	case status.Phase != v1alpha1.PhaseAwaitingApproval:
+	case status.Phase != v1alpha1.PhaseAwaitingApproval && status.ActiveOperation == nil:
 		return fmt.Sprintf("spec.schemaRef: PtahSchema %q does not wait for an approval (phase %s)", name, status.Phase)
 	case required == nil || required.Status != metav1.ConditionTrue || required.ObservedGeneration != f.schema.Generation:
 		return fmt.Sprintf("spec.schemaRef: PtahSchema %q does not say that an approval is required (condition %s)", name, v1alpha1.ConditionApprovalRequired)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -156,5 +157,6 @@ func containsAll(all, some []string) bool {
 // Waiting says whether the schema waits for an approval of this plan.
 func (v *View) Waiting() bool {
 	status := &v.Schema.Status
-	return v.Which == Current && status.Phase == v1alpha1.PhaseAwaitingApproval && status.Plan.Approval == nil
+	return v.Which == Current && status.Plan.Approval == nil && status.PendingObservation == nil &&
+		meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionApprovalRequired)
 }

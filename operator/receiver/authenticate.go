@@ -84,10 +84,13 @@ func isToken(token string) bool {
 
 // authenticate returns the name of the ServiceAccount whose token is bound to the claimed Pod.
 func (s *Server) authenticate(ctx context.Context, given credentials) (string, *refusal) {
-	status, err := s.reviewer.Review(ctx, given.token, []string{v1alpha1.ResultTokenAudience})
-	if err != nil {
-		s.logger.Error(err, "Token review failed")
-		return "", refuse(http.StatusServiceUnavailable, "the token could not be reviewed; try again")
+	status := s.reviews.find(given.token)
+	if status == nil {
+		var err error
+		if status, err = s.reviewer.Review(ctx, given.token, []string{v1alpha1.ResultTokenAudience}); err != nil {
+			s.logger.Error(err, "Token review failed")
+			return "", refuse(http.StatusServiceUnavailable, "the token could not be reviewed; try again")
+		}
 	}
 	if !status.Authenticated || status.Error != "" {
 		return "", refuse(http.StatusUnauthorized, "the token is not valid")
@@ -106,6 +109,7 @@ func (s *Server) authenticate(ctx context.Context, given credentials) (string, *
 	if !onlyValue(status.User.Extra[extraPodName], given.claimed.PodName) || !onlyValue(status.User.Extra[extraPodUID], given.claimed.PodUID) {
 		return "", refuse(http.StatusUnauthorized, "the token is not bound to the claimed Pod")
 	}
+	s.reviews.keep(given.token, status)
 	return account, nil
 }
 

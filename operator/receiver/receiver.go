@@ -4,7 +4,9 @@
 // believes no header: an identity is compared with the token, the resource, the Job and the Pod.
 //
 // Requests to the API server for one delivery of at most 256 KiB: five (token review, resource, Job, Pod, record).
-// A larger delivery adds one for its intent, one per 512 KiB and three for the second authorization.
+// A larger delivery adds two for its intent, one per 512 KiB and three for the second authorization. A plan takes six
+// (token review, resource, Job, Pod, plan, chunk), and the delivery after it on the same connection four, because a
+// token that was reviewed is known for half a minute.
 package receiver
 
 import (
@@ -16,6 +18,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -66,6 +69,8 @@ type Server struct {
 	certDir  string
 	port     int
 	slots    chan struct{}
+	serving  atomic.Bool
+	reviews  *reviewCache
 }
 
 // New checks the options. It opens nothing.
@@ -96,11 +101,20 @@ func New(options Options) (*Server, error) {
 		certDir:  options.CertDir,
 		port:     options.Port,
 		slots:    make(chan struct{}, options.Slots),
+		reviews:  newReviewCache(options.Clock),
 	}, nil
 }
 
 // NeedLeaderElection is false: a Pod may deliver to any replica.
 func (s *Server) NeedLeaderElection() bool { return false }
+
+// Ready is a readiness check: it fails until the server accepts connections, and again once it is asked to stop.
+func (s *Server) Ready(*http.Request) error {
+	if !s.serving.Load() {
+		return errors.New("the result receiver does not serve")
+	}
+	return nil
+}
 
 // Start serves until ctx ends, then lets running requests finish for at most ten seconds.
 func (s *Server) Start(ctx context.Context) error {
@@ -136,6 +150,8 @@ func (s *Server) serve(ctx context.Context, listener net.Listener, watcher *cert
 			GetCertificate: watcher.GetCertificate,
 		}))
 	}()
+	s.serving.Store(true)
+	defer s.serving.Store(false)
 	s.logger.Info("Receiving results", "address", listener.Addr().String())
 	select {
 	case err := <-failed:
@@ -145,6 +161,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener, watcher *cert
 		}
 	case <-ctx.Done():
 	}
+	s.serving.Store(false)
 	// The context is over; a request that is being stored is not.
 	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()

@@ -19,8 +19,8 @@ type applySettings struct {
 	executionNotAfter time.Time
 }
 
-// runApply executes one approved plan. The receiver is asked first: an Apply that could not deliver would leave its
-// outcome unknown, so it does not begin.
+// runApply executes one approved plan. The receiver is asked for its bytes first, under the very checks that the result
+// will be taken by: an Apply that could not deliver would leave its outcome unknown, so it does not begin.
 func (s *session) runApply() int {
 	need := &requirements{lookup: s.program.Environment}
 	settings := applySettings{
@@ -36,10 +36,6 @@ func (s *session) runApply() int {
 	s.refuseRegistryCredentials(need)
 	if need.problem == nil && settings.executionNotAfter.Before(settings.dispatchNotAfter) {
 		need.fail("%s is before %s", env.ExecutionNotAfter, env.DispatchNotAfter)
-	}
-	if err := s.outbox.preflight(s.stop.ctx); err != nil {
-		s.log.Error("The receiver does not take this Pod's result, so nothing is executed", "error", err)
-		return ExitUndelivered
 	}
 	s.step(result.StepApply, func() *result.Error {
 		if need.problem != nil {

@@ -27,7 +27,7 @@ func (b *bench) wantRequests(methods ...string) {
 func TestAnApplyAsksTheReceiverFirstAndExecutesTheApprovedBytes(t *testing.T) {
 	b := applyBench(t)
 	b.wantExit(b.run("database"), ExitDone)
-	b.wantRequests(http.MethodHead, http.MethodGet, http.MethodPut)
+	b.wantRequests(http.MethodGet, http.MethodPut)
 	b.wantCommands("schema apply --dry-run", "schema apply")
 	document := b.delivered()
 	if !document.MutationStarted || document.Apply.Outcome != report.OutcomeApplied || document.TargetIdentityDigest != "" && document.TargetIdentityDigest != target {
@@ -41,9 +41,10 @@ func TestAnApplyAsksTheReceiverFirstAndExecutesTheApprovedBytes(t *testing.T) {
 
 func TestNothingIsExecutedWhereTheReceiverWouldNotTakeTheResult(t *testing.T) {
 	b := applyBench(t)
-	b.post.preflight = http.StatusForbidden
+	b.post.planFault = true
+	b.post.answers = []int{http.StatusForbidden}
 	b.wantExit(b.run("database"), ExitUndelivered)
-	b.wantRequests(http.MethodHead)
+	b.wantRequests(http.MethodGet, http.MethodPut)
 	b.wantCommands()
 }
 

@@ -134,14 +134,13 @@ type post struct {
 	documents [][]byte
 	// answers are taken in order by PUT requests: a status, or 0 for a connection that breaks.
 	answers   []int
-	preflight int
 	plan      []byte
 	planFault bool
 	receipt   func(*delivery.Receipt)
 }
 
 func newPost(t *testing.T) *post {
-	p := &post{preflight: http.StatusNoContent}
+	p := &post{}
 	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
 	p.Server.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
 	p.Server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -160,8 +159,6 @@ func (p *post) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch r.Method {
-	case http.MethodHead:
-		w.WriteHeader(p.preflight)
 	case http.MethodGet:
 		if p.planFault {
 			w.WriteHeader(http.StatusForbidden)

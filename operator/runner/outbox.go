@@ -93,17 +93,8 @@ func agree(claimed identity.Identity, basic common) error {
 	return nil
 }
 
-// preflight asks whether this Pod's result would be taken.
-func (o *outbox) preflight(ctx context.Context) error {
-	_, err := o.exchange(ctx, func(ctx context.Context) (*http.Request, error) {
-		return http.NewRequestWithContext(ctx, http.MethodHead, o.url(delivery.ResultsPath), nil)
-	}, func(response *http.Response) error {
-		return expectStatus(response, http.StatusNoContent)
-	})
-	return err
-}
-
-// plan fetches the bytes that the live claim names.
+// plan fetches the bytes that the live claim names. The receiver compares token, resource, Job and Pod for it as it does
+// for a result, so this is the preflight of the delivery, too.
 func (o *outbox) plan(ctx context.Context) ([]byte, error) {
 	return o.exchange(ctx, func(ctx context.Context) (*http.Request, error) {
 		return http.NewRequestWithContext(ctx, http.MethodGet, o.url(delivery.PlansPath), nil)
@@ -202,7 +193,7 @@ func (o *outbox) attempt(ctx context.Context, build func(context.Context) (*http
 	if err != nil {
 		return nil, fmt.Errorf("read the receiver's answer: %w", err)
 	}
-	if response.ContentLength > 0 && request.Method != http.MethodHead && int64(len(body)) != response.ContentLength {
+	if response.ContentLength > 0 && int64(len(body)) != response.ContentLength {
 		return nil, errors.New("the receiver's answer was cut short")
 	}
 	return body, nil

@@ -26,13 +26,13 @@ func TestNoCredentialLeavesTheContainer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := refreshBench(t)
-			edit(b, "schema drift", func(r *report.Drift) {
+			edit(b, "schema plan", func(r *report.SchemaPlan) {
 				r.Outcome, r.Problem = report.OutcomeFailed, &report.Problem{Code: report.CodeConnection, Message: leak}
 			})
 			b.wantExit(b.run("database"), ExitFailed)
 			document := b.delivered()
 			failed := document.Failed()
-			for _, text := range []string{failed.Message, failed.Problem.Message, b.log.String(), string(b.post.documents[0])} {
+			for _, text := range []string{failed.Message, failed.Problem.Message, document.Plan.Problem.Message, b.log.String(), string(b.post.documents[0])} {
 				for _, secret := range []string{"s3cr", "other-secret"} {
 					if strings.Contains(text, secret) {
 						t.Errorf("%q is in %q", secret, text)

@@ -34,13 +34,17 @@ func (s *session) runRefresh() {
 		s.fail(result.StepObserve, problem)
 		return
 	}
+	var read reading
 	if s.step(result.StepObserve, func() *result.Error {
 		if need.problem != nil {
 			return need.problem
 		}
-		return s.observe(settings)
+		return s.observe(settings, &read)
 	}) {
-		s.step(result.StepPlan, func() *result.Error { return s.plan(settings) })
+		s.step(result.StepPlan, func() *result.Error { return s.plan(settings, &read) })
+	}
+	if read.directory != "" {
+		os.RemoveAll(read.directory)
 	}
 }
 
@@ -62,10 +66,70 @@ func (s *session) database(call invocation) (outcome, *result.Error) {
 	return left, nil
 }
 
-// observe reads the raw drift. It ignores exclusions: what is excluded is still seen.
-func (s *session) observe(settings refreshSettings) *result.Error {
-	arguments := append([]string{"schema", "drift", "--schema=" + s.common.sourceDir()}, settings.connection()...)
+// reading is what one run of "ptah schema plan" left: it reads the database once, reports the drift of that reading and
+// the plan that follows from it. Two runs could see two states, and would cost a scratch server each.
+type reading struct {
+	directory string // of the plan file
+	file      string
+	report    report.SchemaPlan
+	problem   *result.Error // of the plan, where the database was read
+}
+
+// observe lets ptah read and plan, and takes the evidence of the reading. What went wrong before the database was read
+// is this step's error; what went wrong after it is the plan's.
+func (s *session) observe(settings refreshSettings, read *reading) *result.Error {
+	directory, err := os.MkdirTemp(s.temporary(), "plan-")
+	if err != nil {
+		return executionError("the folder for the plan could not be made: %v", err)
+	}
+	read.directory, read.file = directory, filepath.Join(directory, "plan.json")
+	decoded, problem := s.readAndPlan(settings, read, s.proof(settings))
+	if decoded && read.report.Unchanged && read.report.TargetIdentity != settings.provenTarget {
+		// The proof was made for another database: the answer is computed instead of remembered.
+		decoded, problem = s.readAndPlan(settings, read, nil)
+	}
+	if !decoded {
+		return problem
+	}
+	found := &read.report
+	if report.IsDigest(found.TargetIdentity) {
+		s.document.TargetIdentityDigest = found.TargetIdentity
+	}
+	if found.FromFingerprint == "" {
+		if problem != nil {
+			return problem
+		}
+		return executionError("ptah schema plan named no fingerprint of what it read")
+	}
+	if problem := settings.checkTarget("schema plan", found.Dialect, found.TargetIdentity); problem != nil {
+		return problem
+	}
+	if read.problem = problem; problem != nil {
+		return s.drift(settings)
+	}
+	s.document.Observe = &report.Drift{
+		ContractVersion: found.ContractVersion, Outcome: found.Outcome, Dialect: found.Dialect, ServerVersion: found.ServerVersion,
+		Fingerprint: found.FromFingerprint, TargetIdentity: found.TargetIdentity,
+		HighestSeverity: found.HighestSeverity, Findings: found.Findings,
+	}
+	return nil
+}
+
+func (s *session) readAndPlan(settings refreshSettings, read *reading, proof []string) (bool, *result.Error) {
+	arguments := append([]string{"schema", "plan", "--schema=" + s.common.sourceDir(), "--output=" + read.file}, settings.connection()...)
+	arguments = append(append(arguments, settings.scope()...), proof...)
 	left, problem := s.database(invocation{arguments: arguments})
+	if problem != nil {
+		return false, problem
+	}
+	read.report = report.SchemaPlan{}
+	return readReport("schema plan", left, &read.report, report.OutcomeChanges, report.OutcomeNoChanges)
+}
+
+// drift counts the differences where no plan exists that could say them.
+func (s *session) drift(settings refreshSettings) *result.Error {
+	arguments := append([]string{"schema", "drift", "--schema=" + s.common.sourceDir()}, settings.connection()...)
+	left, problem := s.database(invocation{arguments: append(arguments, settings.scope()...)})
 	if problem != nil {
 		return problem
 	}
@@ -73,9 +137,6 @@ func (s *session) observe(settings refreshSettings) *result.Error {
 	decoded, problem := readReport("schema drift", left, &found, report.OutcomeChanges, report.OutcomeNoChanges)
 	if decoded {
 		s.document.Observe = &found
-		if report.IsDigest(found.TargetIdentity) {
-			s.document.TargetIdentityDigest = found.TargetIdentity
-		}
 	}
 	if problem != nil {
 		return problem
@@ -83,7 +144,13 @@ func (s *session) observe(settings refreshSettings) *result.Error {
 	if !report.IsDigest(found.Fingerprint) {
 		return executionError("ptah schema drift named no fingerprint of what it read")
 	}
-	return settings.checkTarget("schema drift", found.Dialect, found.TargetIdentity)
+	if problem := settings.checkTarget("schema drift", found.Dialect, found.TargetIdentity); problem != nil {
+		return problem
+	}
+	if found.TargetIdentity != s.document.TargetIdentityDigest {
+		return newError(result.ErrorTargetMismatch, "ptah schema plan and ptah schema drift read different databases")
+	}
+	return nil
 }
 
 // checkTarget compares what a report says of the database with what the operation was claimed for.
@@ -99,49 +166,28 @@ func (d databaseSettings) checkTarget(command, dialect, identity string) *result
 	return nil
 }
 
-// plan computes the plan and checks that it would run.
-func (s *session) plan(settings refreshSettings) *result.Error {
-	directory, err := os.MkdirTemp(s.temporary(), "plan-")
-	if err != nil {
-		return executionError("the folder for the plan could not be made: %v", err)
-	}
-	defer os.RemoveAll(directory)
-	file := filepath.Join(directory, "plan.json")
-	arguments := append([]string{"schema", "plan", "--schema=" + s.common.sourceDir(), "--output=" + file}, settings.connection()...)
-	arguments = append(arguments, settings.scope()...)
-	arguments = append(arguments, s.proof(settings)...)
-	left, problem := s.database(invocation{arguments: arguments})
-	if problem != nil {
-		return problem
-	}
-	var found report.SchemaPlan
-	decoded, problem := readReport("schema plan", left, &found, report.OutcomeChanges, report.OutcomeNoChanges)
-	if decoded {
-		s.document.Plan = &found
-	}
-	if problem != nil {
-		return problem
-	}
-	if problem := settings.checkTarget("schema plan", found.Dialect, found.TargetIdentity); problem != nil {
-		return problem
-	}
-	if found.TargetIdentity != s.document.TargetIdentityDigest {
-		return newError(result.ErrorTargetMismatch, "ptah schema plan and ptah schema drift read different databases")
-	}
-	if found.Outcome == report.OutcomeNoChanges {
+// plan judges what ptah planned, and checks that it would run.
+func (s *session) plan(settings refreshSettings, read *reading) *result.Error {
+	found := &read.report
+	s.document.Plan = found
+	switch {
+	case read.problem != nil:
+		return read.problem
+	case !report.IsDigest(found.FromFingerprint):
+		return executionError("ptah schema plan named no fingerprint of what it read")
+	case found.Outcome == report.OutcomeNoChanges:
 		return nil
-	}
-	if found.PlanDigest == settings.heldPlan {
+	case found.PlanDigest == settings.heldPlan:
 		s.document.PlanHeld = true
 		return nil
 	}
-	return s.takePlan(settings, found, file)
+	return s.takePlan(settings, found, read.file)
 }
 
 // proof are the flags by which an unchanged database is recognised without planning. They hold only for the artifact
-// and the database that were proven.
+// that was proven.
 func (s *session) proof(settings refreshSettings) []string {
-	if settings.provenDump == "" || settings.provenArtifact != s.document.Resolve.Digest || settings.provenTarget != s.document.TargetIdentityDigest {
+	if settings.provenDump == "" || settings.provenTarget == "" || settings.provenArtifact != s.document.Resolve.Digest {
 		return nil
 	}
 	return []string{"--proven-dump-digest=" + settings.provenDump, "--proven-artifact=" + settings.provenArtifact}
@@ -154,7 +200,7 @@ func (s *session) temporary() string {
 }
 
 // takePlan reads the plan file, compares it with the report, and lets ptah try it without executing anything.
-func (s *session) takePlan(settings refreshSettings, found report.SchemaPlan, file string) *result.Error {
+func (s *session) takePlan(settings refreshSettings, found *report.SchemaPlan, file string) *result.Error {
 	data, err := readBounded(file, report.MaxPlanBytes)
 	if err != nil {
 		return executionError("the plan that ptah wrote: %v", err)

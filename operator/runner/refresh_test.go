@@ -15,7 +15,7 @@ import (
 func TestARefreshDeliversWhatEveryStepFound(t *testing.T) {
 	b := refreshBench(t)
 	b.wantExit(b.run("database"), ExitDone)
-	b.wantCommands("schema drift", "schema plan", "schema apply --dry-run")
+	b.wantCommands("schema plan", "schema apply --dry-run")
 	document := b.delivered()
 	names := []result.StepName{}
 	for _, step := range document.Steps {
@@ -55,9 +55,8 @@ func TestADatabaseChildIsToldTheScopeAndLimits(t *testing.T) {
 	connection := []string{"--format=json", "--connect-timeout=10s", "--lock-timeout=30s"}
 	scope := []string{"--transaction-mode=file", "--exclude=audit.*", "--protected-table=public.money"}
 	wants := [][]string{
-		append([]string{"schema", "drift", source}, connection...),
-		append(append([]string{"schema", "plan", source, "--output=" + calls[1].flag("output")}, connection...), scope...),
-		append(append([]string{"schema", "apply", "--plan=" + calls[1].flag("output"), "--expect-digest=" + report.Digest(examplePlan(t)), "--dry-run"}, connection...), scope...),
+		append(append([]string{"schema", "plan", source, "--output=" + calls[0].flag("output")}, connection...), scope...),
+		append(append([]string{"schema", "apply", "--plan=" + calls[0].flag("output"), "--expect-digest=" + report.Digest(examplePlan(t)), "--dry-run"}, connection...), scope...),
 	}
 	for i, want := range wants {
 		if !slices.Equal(calls[i].Arguments, want) {
@@ -70,7 +69,7 @@ func TestAPlanThatTheManagerHoldsIsNotSentAgain(t *testing.T) {
 	b := refreshBench(t)
 	b.env[env.HeldPlanDigest] = report.Digest(examplePlan(t))
 	b.wantExit(b.run("database"), ExitDone)
-	b.wantCommands("schema drift", "schema plan")
+	b.wantCommands("schema plan")
 	if document := b.delivered(); !document.PlanHeld || len(document.PlanBytes) != 0 {
 		t.Error("the plan was sent although the manager holds it")
 	}
@@ -87,9 +86,9 @@ func TestAnotherPlanThanTheHeldOneIsSent(t *testing.T) {
 
 func TestNoChangesNeedNoPlan(t *testing.T) {
 	b := refreshBench(t)
-	b.script["schema plan"] = answer{Report: report.SchemaPlan{ContractVersion: 1, Outcome: report.OutcomeNoChanges, Dialect: report.DialectPostgreSQL, TargetIdentity: target}}
+	b.script["schema plan"] = answer{Report: report.SchemaPlan{ContractVersion: 1, Outcome: report.OutcomeNoChanges, Dialect: report.DialectPostgreSQL, TargetIdentity: target, FromFingerprint: state, ToFingerprint: state}}
 	b.wantExit(b.run("database"), ExitDone)
-	b.wantCommands("schema drift", "schema plan")
+	b.wantCommands("schema plan")
 	if document := b.delivered(); document.Plan.Outcome != report.OutcomeNoChanges || len(document.PlanBytes) != 0 {
 		t.Error("a refresh without changes delivered a plan")
 	}
@@ -100,20 +99,59 @@ func TestAProofShortensPlanningOnlyForWhatWasProven(t *testing.T) {
 		change func(*bench)
 		passed bool
 	}{
-		"the same artifact and database": {func(*bench) {}, true},
-		"another artifact":               {func(b *bench) { b.env[env.ProvenArtifact] = state }, false},
-		"another database":               {func(b *bench) { b.env[env.ProvenTargetIdentity] = otherTarget }, false},
-		"no proven state":                {func(b *bench) { delete(b.env, env.ProvenDumpDigest) }, false},
+		"the same artifact": {func(*bench) {}, true},
+		"another artifact":  {func(b *bench) { b.env[env.ProvenArtifact] = state }, false},
+		"no proven state":   {func(b *bench) { delete(b.env, env.ProvenDumpDigest) }, false},
+		"no proven target":  {func(b *bench) { delete(b.env, env.ProvenTargetIdentity) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := refreshBench(t)
 			b.env[env.ProvenArtifact], b.env[env.ProvenDumpDigest], b.env[env.ProvenTargetIdentity] = artifact, desired, target
 			test.change(b)
 			b.wantExit(b.run("database"), ExitDone)
-			if passed := b.calls()[1].flag("proven-dump-digest") == desired; passed != test.passed {
+			if passed := b.calls()[0].flag("proven-dump-digest") == desired; passed != test.passed {
 				t.Errorf("the proof was passed: %v, want %v", passed, test.passed)
 			}
 		})
+	}
+}
+
+func TestAnAnswerFromAProofIsBelievedForTheProvenDatabaseAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		proven string
+		runs   int
+	}{"the proven database": {target, 1}, "another database": {otherTarget, 2}} {
+		t.Run(name, func(t *testing.T) {
+			b := refreshBench(t)
+			b.env[env.ProvenArtifact], b.env[env.ProvenDumpDigest], b.env[env.ProvenTargetIdentity] = artifact, state, test.proven
+			b.script["schema plan"] = answer{Report: report.SchemaPlan{ContractVersion: 1, Outcome: report.OutcomeNoChanges, Dialect: report.DialectPostgreSQL,
+				TargetIdentity: target, FromFingerprint: state, ToFingerprint: state, Unchanged: true}}
+			b.wantExit(b.run("database"), ExitDone)
+			calls := b.calls()
+			if len(calls) != test.runs {
+				t.Fatalf("ptah ran %v, want %d runs", b.commands(), test.runs)
+			}
+			if last := calls[len(calls)-1]; test.runs == 2 && last.flag("proven-dump-digest") != "" {
+				t.Error("the second run was given the proof again")
+			}
+		})
+	}
+}
+
+func TestTheReadingIsEvidenceEvenWhereNoPlanExists(t *testing.T) {
+	b := refreshBench(t)
+	edit(b, "schema plan", func(r *report.SchemaPlan) {
+		r.Outcome, r.PlanDigest = report.OutcomeRefused, ""
+		r.Problem = &report.Problem{Code: report.CodeUnsupported, Message: "no complete plan exists", Categories: []string{"domains"}}
+	})
+	edit(b, "schema drift", func(r *report.Drift) {
+		r.Findings = []report.Finding{{Category: "domains", Count: 1, Severity: report.SeverityWarning}}
+	})
+	b.wantExit(b.run("database"), ExitFailed)
+	b.wantCommands("schema plan", "schema drift")
+	document := b.wantError(result.StepPlan, result.ErrorPtah, "no complete plan exists")
+	if document.Observe == nil || len(document.Observe.Findings) != 1 || document.Observe.Fingerprint != state {
+		t.Errorf("observed %+v", document.Observe)
 	}
 }
 
@@ -145,65 +183,67 @@ func TestARefreshRefusesWhatDoesNotAgree(t *testing.T) {
 			b.write("work/source-result.json", strings.Replace(string(data), `"op-1"`, `"op-0"`, 1))
 		}, result.StepObserve, result.ErrorExecution, "is of another operation", nil},
 		"another dialect": {func(b *bench) {
-			edit(b, "schema drift", func(r *report.Drift) { r.Dialect = report.DialectMySQL })
-		}, result.StepObserve, result.ErrorTargetMismatch, `read a database of dialect "mysql"`, []string{"schema drift"}},
+			edit(b, "schema plan", func(r *report.SchemaPlan) { r.Dialect = report.DialectMySQL })
+		}, result.StepObserve, result.ErrorTargetMismatch, `read a database of dialect "mysql"`, []string{"schema plan"}},
 		"no identity": {func(b *bench) {
-			edit(b, "schema drift", func(r *report.Drift) { r.TargetIdentity = "" })
-		}, result.StepObserve, result.ErrorTargetMismatch, "named no identity of the database", []string{"schema drift"}},
+			edit(b, "schema plan", func(r *report.SchemaPlan) { r.TargetIdentity = "" })
+		}, result.StepObserve, result.ErrorTargetMismatch, "named no identity of the database", []string{"schema plan"}},
 		"no fingerprint": {func(b *bench) {
-			edit(b, "schema drift", func(r *report.Drift) { r.Fingerprint = "" })
-		}, result.StepObserve, result.ErrorExecution, "named no fingerprint", []string{"schema drift"}},
+			edit(b, "schema plan", func(r *report.SchemaPlan) { r.FromFingerprint = "" })
+		}, result.StepObserve, result.ErrorExecution, "named no fingerprint", []string{"schema plan"}},
 		"another database than the Apply's": {func(b *bench) { b.env[env.ExpectedTargetIdentity] = otherTarget },
-			result.StepObserve, result.ErrorTargetMismatch, "leads to another database", []string{"schema drift"}},
+			result.StepObserve, result.ErrorTargetMismatch, "leads to another database", []string{"schema plan"}},
 		"a wrong password": {func(b *bench) {
-			edit(b, "schema drift", func(r *report.Drift) {
-				r.Outcome, r.Problem = report.OutcomeFailed, &report.Problem{Code: report.CodeAuthentication, Message: "the server refused the password", SQLState: "28P01"}
-			})
-		}, result.StepObserve, result.ErrorPtah, "the server refused the password", []string{"schema drift"}},
+			b.script["schema plan"] = answer{Exit: 1, Report: report.SchemaPlan{ContractVersion: 1, Outcome: report.OutcomeFailed, Dialect: report.DialectPostgreSQL, TargetIdentity: target,
+				Problem: &report.Problem{Code: report.CodeAuthentication, Message: "the server refused the password", SQLState: "28P01"}}}
+		}, result.StepObserve, result.ErrorPtah, "the server refused the password", []string{"schema plan"}},
 		"two databases": {func(b *bench) {
-			edit(b, "schema plan", func(r *report.SchemaPlan) { r.TargetIdentity = otherTarget })
-		}, result.StepPlan, result.ErrorTargetMismatch, "read different databases", []string{"schema drift", "schema plan"}},
+			edit(b, "schema plan", func(r *report.SchemaPlan) {
+				r.Outcome, r.Problem = report.OutcomeRefused, &report.Problem{Code: report.CodeUnsupported, Message: "no"}
+			})
+			edit(b, "schema drift", func(r *report.Drift) { r.TargetIdentity = otherTarget })
+		}, result.StepObserve, result.ErrorTargetMismatch, "read different databases", []string{"schema plan", "schema drift"}},
 		"an unsupported change": {func(b *bench) {
 			edit(b, "schema plan", func(r *report.SchemaPlan) {
 				r.Outcome, r.PlanDigest = report.OutcomeRefused, ""
 				r.Problem = &report.Problem{Code: report.CodeUnsupported, Message: "no complete plan exists"}
 			})
-		}, result.StepPlan, result.ErrorPtah, "no complete plan exists", []string{"schema drift", "schema plan"}},
+		}, result.StepPlan, result.ErrorPtah, "no complete plan exists", []string{"schema plan", "schema drift"}},
 		"a plan of another digest": {func(b *bench) {
 			edit(b, "schema plan", func(r *report.SchemaPlan) { r.PlanDigest = artifact })
-		}, result.StepPlan, result.ErrorPlanDigestMismatch, "does not have the digest and size", []string{"schema drift", "schema plan"}},
+		}, result.StepPlan, result.ErrorPlanDigestMismatch, "does not have the digest and size", []string{"schema plan"}},
 		"a plan of another size": {func(b *bench) {
 			edit(b, "schema plan", func(r *report.SchemaPlan) { r.PlanSize++ })
-		}, result.StepPlan, result.ErrorPlanDigestMismatch, "does not have the digest and size", []string{"schema drift", "schema plan"}},
+		}, result.StepPlan, result.ErrorPlanDigestMismatch, "does not have the digest and size", []string{"schema plan"}},
 		"a plan that is missing": {func(b *bench) {
 			told := b.script["schema plan"]
 			told.Output = ""
 			b.script["schema plan"] = told
-		}, result.StepPlan, result.ErrorExecution, "the plan that ptah wrote: the file cannot be opened", []string{"schema drift", "schema plan"}},
+		}, result.StepPlan, result.ErrorExecution, "the plan that ptah wrote: the file cannot be opened", []string{"schema plan"}},
 		"a plan that is none": {func(b *bench) {
 			told := b.script["schema plan"]
 			told.Output = "{}"
 			b.script["schema plan"] = told
 			edit(b, "schema plan", func(r *report.SchemaPlan) { r.PlanDigest, r.PlanSize = report.Digest([]byte("{}")), 2 })
-		}, result.StepPlan, result.ErrorExecution, "could not be read", []string{"schema drift", "schema plan"}},
+		}, result.StepPlan, result.ErrorExecution, "could not be read", []string{"schema plan"}},
 		"a plan of another count": {func(b *bench) {
 			edit(b, "schema plan", func(r *report.SchemaPlan) { r.Statements = 2 })
-		}, result.StepPlan, result.ErrorExecution, "is not the one that it reported", []string{"schema drift", "schema plan"}},
+		}, result.StepPlan, result.ErrorExecution, "is not the one that it reported", []string{"schema plan"}},
 		"a plan to another state": {func(b *bench) {
 			edit(b, "schema plan", func(r *report.SchemaPlan) { r.ToFingerprint = state })
-		}, result.StepPlan, result.ErrorExecution, "is not the one that it reported", []string{"schema drift", "schema plan"}},
+		}, result.StepPlan, result.ErrorExecution, "is not the one that it reported", []string{"schema plan"}},
 		"a rehearsal of another plan": {func(b *bench) {
 			edit(b, "schema apply --dry-run", func(r *report.SchemaApply) { r.PlanDigest = artifact })
-		}, result.StepPlan, result.ErrorPlanDigestMismatch, "read another plan", []string{"schema drift", "schema plan", "schema apply --dry-run"}},
+		}, result.StepPlan, result.ErrorPlanDigestMismatch, "read another plan", []string{"schema plan", "schema apply --dry-run"}},
 		"a rehearsal that executes": {func(b *bench) {
 			edit(b, "schema apply --dry-run", func(r *report.SchemaApply) { r.Executed, r.MutationStarted = 1, true })
-		}, result.StepPlan, result.ErrorExecution, "reports that it executed statements", []string{"schema drift", "schema plan", "schema apply --dry-run"}},
+		}, result.StepPlan, result.ErrorExecution, "reports that it executed statements", []string{"schema plan", "schema apply --dry-run"}},
 		"a rehearsal of fewer statements": {func(b *bench) {
 			edit(b, "schema apply --dry-run", func(r *report.SchemaApply) { r.Statements = 0 })
-		}, result.StepPlan, result.ErrorExecution, "counts 0 statements where the plan has 1", []string{"schema drift", "schema plan", "schema apply --dry-run"}},
+		}, result.StepPlan, result.ErrorExecution, "counts 0 statements where the plan has 1", []string{"schema plan", "schema apply --dry-run"}},
 		"a rehearsal that applies": {func(b *bench) {
 			edit(b, "schema apply --dry-run", func(r *report.SchemaApply) { r.Outcome = report.OutcomeApplied })
-		}, result.StepPlan, result.ErrorExecution, `its outcome "applied" is not one of this command`, []string{"schema drift", "schema plan", "schema apply --dry-run"}},
+		}, result.StepPlan, result.ErrorExecution, `its outcome "applied" is not one of this command`, []string{"schema plan", "schema apply --dry-run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := refreshBench(t)
