@@ -40,9 +40,11 @@ const AdminUser = "ptah"
 const containerReadyLimit = 90 * time.Second
 
 // quietContainers keeps testcontainers from starting its reaper, whose image cannot be pulled everywhere, and from
-// writing to the terminal. A lab cleans up by its journal and by label.
+// writing to the terminal. A lab cleans up by its journal and by label. Ports are published on 127.0.0.1 only, and
+// testcontainers would look for them elsewhere on a machine that was made from a container image.
 var quietContainers = sync.OnceFunc(func() {
 	os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
+	os.Setenv("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1")
 	containerlog.SetDefault(containerlog.NewNoopLogger())
 })
 

@@ -7,7 +7,10 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"time"
 )
+
+func clock() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 func contains(text, part string) bool { return strings.Contains(text, part) }
 
