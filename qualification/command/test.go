@@ -62,7 +62,7 @@ func runTests(ctx context.Context, streams IOStreams, options *testOptions, pack
 	command := exec.CommandContext(ctx, "go", append([]string{"test", "-race"}, packages...)...)
 	command.Dir, command.Stdout, command.Stderr = repository, streams.Out, streams.Err
 	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "PTAH_TEST_APISERVER=1", "PTAH_TEST_CONTAINERS=1",
-		"TESTCONTAINERS_RYUK_DISABLED=true")
+		"TESTCONTAINERS_RYUK_DISABLED=true", "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1")
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	err = command.Run()
 	var failed *exec.ExitError
