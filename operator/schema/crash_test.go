@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand"
+	"strings"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -214,6 +216,81 @@ func TestRandomFaultsNeverBreakAnInvariant(t *testing.T) {
 		}
 		if problem := newLife(w).run(); problem != "" {
 			t.Errorf("seed %d: %s", seed, problem)
+		}
+	}
+}
+
+// TestTheInvariantsAreSeenWhenTheyBreak sabotages the API server so that each invariant breaks once.
+func TestTheInvariantsAreSeenWhenTheyBreak(t *testing.T) {
+	for name, test := range map[string]struct {
+		sabotage func(*world)
+		want     string
+	}{
+		"an approval is not used up": {
+			func(w *world) {
+				w.answer = func(request string) error {
+					if request == "update PtahSchemaApproval/status" {
+						return errSwallowed
+					}
+					return nil
+				}
+			}, "1 plans ran on 0 approvals",
+		},
+		"a claim creates two Jobs": {
+			func(w *world) {
+				w.after = func(request string) {
+					if request == "create Job apply" {
+						for id := range w.applyJobs {
+							w.applyJobs[id] = append(w.applyJobs[id], "second")
+						}
+					}
+				}
+			}, "created 2 Apply Jobs",
+		},
+		"the Lease is lost during an Apply": {
+			func(w *world) {
+				w.after = func(request string) {
+					if request == "create Job apply" {
+						w.freeLease()
+					}
+				}
+			}, "another resource got the database",
+		},
+		"an outcome is not stored": {
+			func(w *world) {
+				w.after = func(request string) {
+					s := w.get()
+					if request == "update PtahSchema/status" && s.Status.PendingObservation != nil {
+						s.Status.PendingObservation, s.Status.ActiveOperation = nil, nil
+						if err := w.base.Status().Update(context.Background(), s); err != nil {
+							w.t.Fatal(err)
+						}
+					}
+				}
+			}, "neither claim nor outcome",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			test.sabotage(w)
+			if got := newLife(w).run(); !strings.Contains(got, test.want) {
+				t.Errorf("the life ended in %q, not in %q", got, test.want)
+			}
+		})
+	}
+}
+
+// freeLease takes the realm Lease away from whoever holds it, as a person could.
+func (w *world) freeLease() {
+	w.t.Helper()
+	list := &coordinationv1.LeaseList{}
+	if err := w.base.List(context.Background(), list, client.InNamespace(w.coordination)); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, lease := range list.Items {
+		lease.Spec.HolderIdentity = nil
+		if err := w.base.Update(context.Background(), &lease); err != nil {
+			w.t.Fatal(err)
 		}
 	}
 }

@@ -14,11 +14,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,6 +77,10 @@ type world struct {
 	requests []string
 	// fault decides about a counted request.
 	fault func(index int, request string) fault
+	// answer replaces the API server's answer to a request that is not carried out; nil lets it through.
+	answer func(request string) error
+	// after runs behind a request that was carried out.
+	after func(request string)
 	dead  bool
 
 	// uids are given by the API server of an envtest world, and counted here otherwise.
@@ -100,10 +104,11 @@ type world struct {
 	applyJobs map[string][]string
 }
 
+// newScheme knows only what the reconciler uses: the fake API server walks through a scheme at every write.
 func newScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), ptahv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), batchv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), ptahv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	return scheme
@@ -116,7 +121,8 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	scheme := newScheme(t)
 	w := emptyWorld(t, scheme)
-	w.base = fake.NewClientBuilder().WithScheme(scheme).
+	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	w.base = fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).
 		WithStatusSubresource(&ptahv1.PtahSchema{}, &ptahv1.PtahSchemaPlan{}, &ptahv1.PtahSchemaApproval{}, &batchv1.Job{}).
 		WithInterceptorFuncs(interceptor.Funcs{Create: w.assignUID}).Build()
 	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: policyName, Namespace: testNamespace}, Data: map[string]string{"policy.yaml": "version: 1\n"}})
@@ -220,9 +226,27 @@ func (w *world) count(request string, do func() error) error {
 	if what == lostRequest || what == killedBefore {
 		return errTransport
 	}
+	if w.answer != nil {
+		if err := w.answer(request); err != nil {
+			return ignoreSwallowed(err)
+		}
+	}
 	err := do()
+	if err == nil && w.after != nil {
+		w.after(request)
+	}
 	if what == lostAnswer || what == killedAfter {
 		return errTransport
+	}
+	return err
+}
+
+// errSwallowed makes a request look carried out which was not.
+var errSwallowed = errors.New("swallowed")
+
+func ignoreSwallowed(err error) error {
+	if errors.Is(err, errSwallowed) {
+		return nil
 	}
 	return err
 }
@@ -236,7 +260,11 @@ func kindOf(object runtime.Object) string {
 func (w *world) funcs(live bool) interceptor.Funcs {
 	funcs := interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return w.count("create "+kindOf(object), func() error {
+			request := "create " + kindOf(object)
+			if job, ok := object.(*batchv1.Job); ok {
+				request += " " + job.Labels[ptahv1.LabelOperation]
+			}
+			return w.count(request, func() error {
 				err := c.Create(ctx, object, options...)
 				if job, ok := object.(*batchv1.Job); ok && err == nil && job.Labels[ptahv1.LabelOperation] == "apply" {
 					id := job.Annotations[ptahv1.AnnotationOperationID]
@@ -619,5 +647,3 @@ func (e *eventLog) take() []string {
 	e.reasons, e.notes = nil, nil
 	return taken
 }
-
-func notFound(err error) bool { return apierrors.IsNotFound(err) }
