@@ -10,10 +10,12 @@
 package receiver
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -138,6 +140,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener, watcher *cert
 		WriteTimeout:      2 * requestTimeout,
 		IdleTimeout:       requestTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          log.New(connectionLog{s.logger}, "", 0),
 	}
 	watch, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
@@ -169,4 +172,12 @@ func (s *Server) serve(ctx context.Context, listener net.Listener, watcher *cert
 		return errors.Join(fmt.Errorf("receiver: stop: %w", err), server.Close())
 	}
 	return nil
+}
+
+// connectionLog writes what net/http says of broken connections where details go.
+type connectionLog struct{ logger logr.Logger }
+
+func (c connectionLog) Write(line []byte) (int, error) {
+	c.logger.V(1).Info("Connection failed", "error", string(bytes.TrimSpace(line)))
+	return len(line), nil
 }
