@@ -31,16 +31,21 @@ const (
 type Removal struct {
 	Found      bool   // there was something of this lab
 	Containers int    // removed
-	KeptLogs   string // folder, where the lab had failed
+	KeptLogs   string // folder with what a failed lab logged
 }
 
 // Down removes a lab, by its journal and its labels: containers with their volumes, the network, credentials and
-// the lab's folder. The logs of a lab that never came up stay unless purge is set. Where nothing is left of the lab,
-// Found is false and nothing happens.
+// the lab's folder. What a lab that never came up logged is kept aside, and removed too where purge is set. Where
+// nothing is left of the lab, Found is false and nothing happens.
 func Down(ctx context.Context, id string, purge bool) (Removal, error) {
 	dir, err := Dir(id)
 	if err != nil {
 		return Removal{}, err
+	}
+	if purge {
+		if err := removeKept(dir); err != nil {
+			return Removal{}, err
+		}
 	}
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return downWithoutFolder(ctx, id, dir)
@@ -59,12 +64,14 @@ func Down(ctx context.Context, id string, purge bool) (Removal, error) {
 	if err != nil {
 		return Removal{}, err
 	}
-	keep := !purge && !journal.Finished(entries) && hasFiles(filepath.Join(dir, "logs"))
-	removal, err := remove(ctx, connection, id, dir, entries, keep)
+	removal, err := remove(ctx, connection, id, dir, entries, !purge && !journal.Finished(entries))
 	if err != nil {
 		return removal, err
 	}
-	return removal, removeLock(dir, keep)
+	if err := os.Remove(dir + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return removal, fmt.Errorf("remove the lab's lock: %w", err)
+	}
+	return removal, nil
 }
 
 // downWithoutFolder removes what carries the lab's label although its folder is gone.
@@ -79,16 +86,6 @@ func downWithoutFolder(ctx context.Context, id, dir string) (Removal, error) {
 	}
 	defer connection.Close()
 	return remove(ctx, connection, id, dir, nil, false)
-}
-
-func removeLock(dir string, keep bool) error {
-	if keep {
-		return nil
-	}
-	if err := os.Remove(dir + ".lock"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove the lab's lock: %w", err)
-	}
-	return nil
 }
 
 // remove removes the objects of a lab and its folder, but for the logs where they are kept. The caller holds the
@@ -121,28 +118,55 @@ func remove(ctx context.Context, e *engine.Engine, id, dir string, entries []jou
 			return removal, fmt.Errorf("remove the lab's credentials: %w", err)
 		}
 	}
-	return removal, removeFolder(dir, keepLogs, &removal)
-}
-
-func removeFolder(dir string, keepLogs bool, removal *Removal) error {
-	if !keepLogs {
-		if err := os.RemoveAll(dir); err != nil {
-			return fmt.Errorf("remove the lab's folder: %w", err)
-		}
-		return nil
-	}
-	removal.KeptLogs = filepath.Join(dir, "logs")
-	for _, name := range []string{"journal.jsonl", "lab.json", "certs.d", "ca.crt", "bin"} {
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("remove the lab's files: %w", err)
+	if keepLogs && hasFiles(filepath.Join(dir, "logs")) {
+		if removal.KeptLogs, err = keepAside(dir); err != nil {
+			return removal, err
 		}
 	}
-	return nil
+	if err := os.RemoveAll(dir); err != nil {
+		return removal, fmt.Errorf("remove the lab's folder: %w", err)
+	}
+	return removal, nil
 }
 
 func hasFiles(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && len(entries) > 0
+}
+
+// keptDir is the folder beside the labs' in which the logs of failed labs stay. No lab can have its name.
+const keptDir = ".failed"
+
+// keepAside moves what a failed lab logged out of its folder. Its credentials are gone by now.
+func keepAside(dir string) (string, error) {
+	kept := filepath.Join(filepath.Dir(dir), keptDir, filepath.Base(dir)+time.Now().UTC().Format("-20060102T150405.000"))
+	if err := os.MkdirAll(kept, 0o700); err != nil {
+		return "", fmt.Errorf("keep the logs of the failed lab: %w", err)
+	}
+	for _, name := range []string{"logs", "audit", "database", "journal.jsonl"} {
+		err := os.Rename(filepath.Join(dir, name), filepath.Join(kept, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", fmt.Errorf("keep the logs of the failed lab: %w", err)
+		}
+	}
+	return kept, nil
+}
+
+// removeKept removes the kept logs of a lab's id.
+func removeKept(dir string) error {
+	kept, err := filepath.Glob(filepath.Join(filepath.Dir(dir), keptDir, filepath.Base(dir)+"-????????T??????.???"))
+	if err != nil {
+		return err
+	}
+	for _, path := range kept {
+		if err := os.RemoveAll(path); err != nil {
+			return fmt.Errorf("remove the kept logs of the lab: %w", err)
+		}
+	}
+	if len(kept) > 0 {
+		os.Remove(filepath.Join(filepath.Dir(dir), keptDir)) // stays where another lab's logs lie in it
+	}
+	return nil
 }
 
 // removeContainers removes what carries the lab's label or the cluster's, and what the journal names if it carries

@@ -44,7 +44,7 @@ func List(ctx context.Context) ([]Summary, error) {
 	}
 	var summaries []Summary
 	for _, entry := range entries {
-		if !entry.IsDir() {
+		if !entry.IsDir() || entry.Name() == keptDir {
 			continue
 		}
 		dir := filepath.Join(root, entry.Name())
@@ -53,7 +53,7 @@ func List(ctx context.Context) ([]Summary, error) {
 			return nil, err
 		}
 		if len(events) == 0 {
-			continue // only the logs of a removed lab are left
+			continue // it had not begun
 		}
 		summary, err := summarise(ctx, connection, entry.Name(), dir, events)
 		if err != nil {

@@ -354,17 +354,20 @@ func (b *builder) fail(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
 	// Each of the steps below is worth taking even where the one before it failed.
-	problems := []error{cause, b.folder.journal.Append(journal.Failed, journal.Lab, b.options.ID, cause.Error())}
 	logs := b.folder.path("logs")
-	problems = append(problems, exportLogs(ctx, b.engine, b.options.ID, logs))
+	found := problems{cause,
+		b.folder.journal.Append(journal.Failed, journal.Lab, b.options.ID, cause.Error()),
+		exportLogs(ctx, b.engine, b.options.ID, logs)}
 	if b.options.Retain {
-		return fmt.Errorf("%w (everything is kept; logs are in %s)", errors.Join(problems...), logs)
+		return fmt.Errorf("%w (everything is kept; logs are in %s)", found, logs)
 	}
 	entries, _, err := journal.Read(journalPath(b.folder.dir))
-	problems = append(problems, err)
-	_, err = remove(ctx, b.engine, b.options.ID, b.folder.dir, entries, true)
-	problems = append(problems, err)
-	return fmt.Errorf("%w (the lab was removed; its logs are in %s)", errors.Join(problems...), logs)
+	removal, errRemove := remove(ctx, b.engine, b.options.ID, b.folder.dir, entries, true)
+	found = append(found, err, errRemove)
+	if errRemove == nil {
+		os.Remove(b.folder.dir + ".lock") // an empty file; the next lab makes it again
+	}
+	return fmt.Errorf("%w (the lab was removed; its logs are in %s)", found, removal.KeptLogs)
 }
 
 func machine(facts engine.Facts) cluster.Machine {

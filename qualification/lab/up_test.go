@@ -206,6 +206,45 @@ func TestDownWithoutAnEngineRefusesWhereSomethingMayBeLeft(t *testing.T) {
 	}
 }
 
+func TestWhatAFailedLabLoggedIsKeptAsideWithoutItsCredentials(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "labs", "lab")
+	for _, file := range []string{"logs/kind.log", "audit/a/audit.log", "database/statements.json", "journal.jsonl", "kubeconfig", "credentials/x"} {
+		path := filepath.Join(dir, file)
+		os.MkdirAll(filepath.Dir(path), 0o700)
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := keepAside(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]bool{"logs/kind.log": true, "audit/a/audit.log": true, "database/statements.json": true, "journal.jsonl": true, "kubeconfig": false, "credentials": false} {
+		if _, err := os.Stat(filepath.Join(kept, file)); (err == nil) != want {
+			t.Errorf("%s is kept: %v, want %v", file, err == nil, want)
+		}
+	}
+	other := filepath.Join(filepath.Dir(kept), "lab-2-20300101T000000.000")
+	os.MkdirAll(other, 0o700)
+	if err := removeKept(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(kept); !errors.Is(err, os.ErrNotExist) {
+		t.Error("the kept logs are still there")
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error("the logs of another lab are gone")
+	}
+}
+
+func TestSeveralErrorsAreOneLineAndStayThemselves(t *testing.T) {
+	first, second := errors.New("one\ntwo"), context.Canceled
+	joined := problems{first, nil, second}
+	if joined.Error() != "one two; context canceled" || !errors.Is(joined, second) || !errors.Is(joined, first) {
+		t.Errorf("got %q", joined)
+	}
+}
+
 func TestOnlyCommandsOfTheLabAreEnded(t *testing.T) {
 	if holds([]byte("A=1\x00"+cluster.NetworkVariable+"=ptah-lab2\x00"), []byte(cluster.NetworkVariable+"=ptah-lab")) {
 		t.Error("a command of another lab would be ended")

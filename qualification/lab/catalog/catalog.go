@@ -60,6 +60,7 @@ type Program struct {
 	With     []Pin    `json:"with,omitempty"`     // further modules the packages are taken from
 	Staging  string   `json:"staging,omitempty"`  // version that replaces modules the module itself replaces by folders
 	Packages []string `json:"packages,omitempty"` // import paths; `path=name` gives the program another name
+	Main     string   `json:"main,omitempty"`     // source of the package ptah.run/scratch, where packages name it
 	Files    string   `json:"files,omitempty"`    // instead of packages: a folder of the module that is copied
 	LDFlags  string   `json:"ldflags,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
@@ -231,10 +232,21 @@ func (p Program) validate() error {
 	if (len(p.Packages) == 0) == (p.Files == "") {
 		return errors.New("it needs either packages or files")
 	}
+	if scratch := slices.ContainsFunc(p.Packages, isScratch); scratch != (p.Main != "") {
+		return errors.New("main and the package ptah.run/scratch belong together")
+	}
 	if p.Staging != "" && !versionPattern.MatchString(p.Staging) {
 		return fmt.Errorf("staging %q is no exact version", p.Staging)
 	}
 	return nil
+}
+
+// ScratchModule is the module in which programs are built.
+const ScratchModule = "ptah.run/scratch"
+
+func isScratch(entry string) bool {
+	pkg, _, _ := strings.Cut(entry, "=")
+	return pkg == ScratchModule
 }
 
 // unique refuses two things of one name, two images of one role and version, and a role without one default.

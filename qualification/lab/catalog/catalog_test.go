@@ -64,6 +64,8 @@ func TestAMalformedCatalogueIsRefused(t *testing.T) {
 		"an option smuggled in as a package":     {"include: [systemd]", `include: ["--hook=x"]`, "no package name"},
 		"a variant that the builder cannot make": {"variant: minbase", "variant: essential", "minbase or extract"},
 		"programs without packages or files":     {"packages: [example.test/tool]", "ldflags: x", "packages or files"},
+		"a main that no package names":           {"packages: [example.test/tool]", "packages: [example.test/tool], main: package main", "belong together"},
+		"a scratch package without a main":       {"packages: [example.test/tool]", "packages: [ptah.run/scratch=tool]", "belong together"},
 		"a sum that is none":                     {"version: v1.2.3", "version: v1.2.3, sum: abc", "h1 digest"},
 	}
 	if _, err := Parse([]byte(valid)); err != nil {

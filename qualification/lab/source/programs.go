@@ -117,7 +117,7 @@ type goMod struct {
 // what is missing there (the replaced modules) is verified by the Go checksum database as for every build.
 func writeScratchModule(ctx context.Context, scratch string, set catalog.Program, modules []module) error {
 	var text, sums strings.Builder
-	text.WriteString("module ptah.run/scratch\n\n")
+	text.WriteString("module " + catalog.ScratchModule + "\n\n")
 	for i, module := range modules {
 		output, err := gobuild.Run(ctx, scratch, gobuild.Environment{}, "mod", "edit", "-json", filepath.Join(module.Dir, "go.mod"))
 		if err != nil {
@@ -152,6 +152,12 @@ func writeScratchModule(ctx context.Context, scratch string, set catalog.Program
 		return fmt.Errorf("write the scratch module: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(scratch, "go.sum"), []byte(sums.String()), 0o600); err != nil {
+		return fmt.Errorf("write the scratch module: %w", err)
+	}
+	if set.Main == "" {
+		return nil
+	}
+	if err := os.WriteFile(filepath.Join(scratch, "main.go"), []byte(set.Main), 0o600); err != nil {
 		return fmt.Errorf("write the scratch module: %w", err)
 	}
 	return nil
