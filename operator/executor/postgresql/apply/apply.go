@@ -245,14 +245,16 @@ func (r *run) checkProtected(state *observe.State) error {
 	return nil
 }
 
-// lockTables takes the weakest lock on every table the plan names. It lets readers and writers through and keeps
-// others from altering, dropping or renaming these tables until this transaction ends.
+// lockTables takes the weakest lock on every table whose name stands anywhere in the plan. It lets readers and writers
+// through and keeps others from altering, dropping or renaming these tables until this transaction ends.
 func (r *run) lockTables(ctx context.Context) error {
-	classifier := classify.New(nil)
 	var names []string
 	for _, s := range r.plan.Statements {
-		for _, name := range classifier.Relations(s.SQL) {
-			names = append(names, dump.Quote(name.Schema)+"."+dump.Quote(name.Name))
+		tokens := dump.Tokens(s.SQL)
+		for i := 0; i+2 < len(tokens); i++ {
+			if schema, table := tokens[i], tokens[i+2]; tokens[i+1].Is(".") && isName(schema) && isName(table) {
+				names = append(names, dump.Quote(dump.Unquote(schema.Text))+"."+dump.Quote(dump.Unquote(table.Text)))
+			}
 		}
 	}
 	slices.Sort(names)
@@ -268,6 +270,8 @@ func (r *run) lockTables(ctx context.Context) error {
 	_, err = r.conn.Exec(ctx, "LOCK TABLE "+strings.Join(tables, ", ")+" IN ACCESS SHARE MODE")
 	return target.Statement(ctx, "locking the tables", err)
 }
+
+func isName(t dump.Token) bool { return t.Kind == dump.Word || t.Kind == dump.Quoted }
 
 // together runs the plan in one transaction.
 //

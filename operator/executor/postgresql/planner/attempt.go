@@ -292,6 +292,7 @@ func routineHead(e dump.Entry) string {
 // that is made anew.
 func (a *attempt) readers(ctx context.Context) (map[dump.Key]bool, error) {
 	var drops []string
+	retypes := false // an enum is made anew: an index may hold one of its labels in its condition
 	from, to := dump.Index(a.have), dump.Index(a.want)
 	for _, e := range a.have {
 		key := e.Key()
@@ -304,6 +305,7 @@ func (a *attempt) readers(ctx context.Context) (map[dump.Key]bool, error) {
 		case "TYPE":
 			if object, ok := e.Object(); ok && rebuiltEnum(e, to[key][0]) {
 				drops = append(drops, "DROP TYPE "+object.Name.SQL()+" CASCADE")
+				retypes = true
 			}
 		}
 	}
@@ -324,7 +326,7 @@ func (a *attempt) readers(ctx context.Context) (map[dump.Key]bool, error) {
 	}
 	left := dump.Index(after)
 	for _, e := range a.have {
-		if len(left[e.Key()]) == 0 && reads[e.Type] {
+		if len(left[e.Key()]) == 0 && (reads[e.Type] || retypes && e.Type == "INDEX") {
 			out[e.Key()] = true
 		}
 	}

@@ -178,7 +178,7 @@ func (a *attempt) prune(ctx context.Context, from, to *session, now []dump.Entry
 		}
 	}
 	for _, e := range slices.Backward(a.want) {
-		if drop(e) && len(have[e.Key()]) == 0 {
+		if (drop(e) || keys[e.Type]) && len(have[e.Key()]) == 0 {
 			if err := dropBoth(ctx, e, to, nil); err != nil {
 				return err
 			}
@@ -186,6 +186,10 @@ func (a *attempt) prune(ctx context.Context, from, to *session, now []dump.Entry
 	}
 	return nil
 }
+
+// keys are the types that create makes from their own definition once the columns stand; the library would make a plain
+// index of an exclusion or a deferrable key.
+var keys = map[string]bool{"INDEX": true, "CONSTRAINT": true, "FK CONSTRAINT": true, "CHECK CONSTRAINT": true}
 
 // changedTables are the tables of which some part differs, as SQL.
 func changedTables(from, to []dump.Entry) map[string]bool {

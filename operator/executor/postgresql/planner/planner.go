@@ -62,6 +62,7 @@ func Plan(ctx context.Context, request Request) (*Result, error) {
 		if err != nil || len(result.Findings) == 0 {
 			return result, err
 		}
+		go classify.Warm() // the parser takes a second to get ready, which passes while the plan is computed
 		statements, err := p.computeTwice(ctx)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,93 @@
+package executor_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+// image carries PostgreSQL 17 and its programs. It is built by "ptah-qualify lab images".
+const image = "ptah.local/postgresql:17"
+
+// TestInContainer runs every test of this package that needs PostgreSQL 17 inside the image that has it, as the
+// ordinary user of that image, which is how ptah runs in a Pod. The machine itself needs Docker only.
+func TestInContainer(t *testing.T) {
+	if os.Getenv("PTAH_TEST_CONTAINERS") != "1" {
+		t.Skip("set PTAH_TEST_CONTAINERS=1 to run tests in containers")
+	}
+	t.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true") // its image cannot be had here; Cleanup removes the container
+	program := filepath.Join(t.TempDir(), "executor.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-trimpath", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the tests: %v\n%s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
+		ContainerRequest: testcontainers.ContainerRequest{
+			Image:      image,
+			Entrypoint: []string{"/tmp/executor.test", "-test.v", "-test.run", "TestPostgreSQLCases|TestApply|TestPlan|TestProgram"},
+			Env:        map[string]string{"PTAH_TEST_SERVERS": "1", "PTAH_SCRATCH_DIR": "/scratch", "TMPDIR": "/scratch"},
+			Files:      []testcontainers.ContainerFile{{HostFilePath: program, ContainerFilePath: "/tmp/executor.test", FileMode: 0o755}},
+			HostConfigModifier: func(h *container.HostConfig) {
+				h.Tmpfs = map[string]string{"/scratch": "rw,size=4g,mode=1777"}
+				h.NetworkMode = "none"
+			},
+			WaitingFor: wait.ForExit().WithExitTimeout(19 * time.Minute),
+		},
+		Started: true,
+	})
+	if c != nil {
+		t.Cleanup(func() {
+			if err := c.Terminate(context.Background()); err != nil {
+				t.Errorf("remove the container: %v", err)
+			}
+		})
+	}
+	if err != nil {
+		t.Fatalf("run the tests in %s; \"ptah-qualify lab images\" builds it: %v", image, err)
+	}
+	relay(t, c)
+}
+
+// relay passes on what the tests said inside and fails if they did.
+func relay(t *testing.T, c testcontainers.Container) {
+	t.Helper()
+	logs, err := c.Logs(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logs.Close()
+	passed := 0
+	lines := bufio.NewScanner(logs)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.Contains(line, "--- PASS") {
+			passed++
+		}
+		if !strings.Contains(line, "=== RUN") && !strings.Contains(line, "--- PASS") {
+			t.Log(line)
+		}
+		if strings.Contains(line, "--- SKIP") {
+			t.Error("a test was skipped where everything it needs is there")
+		}
+	}
+	state, err := c.State(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.ExitCode != 0 || passed == 0 {
+		t.Errorf("the tests inside ended with exit code %d after %d passes", state.ExitCode, passed)
+	}
+}
