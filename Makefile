@@ -1,5 +1,6 @@
 # Every target starts one Go program or one Go command; what they do is in their own --help.
-QUALIFY = go run ./qualification/cmd/ptah-qualify
+# Built as the product is (no cgo, no paths), so that both share what the Go build cache holds.
+QUALIFY = CGO_ENABLED=0 go run -trimpath ./qualification/cmd/ptah-qualify
 CONTROLLER_GEN = go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
 
 .PHONY: help quickstart quickstart-down lab lab-down test test-unit lint generate verify

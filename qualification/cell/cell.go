@@ -19,6 +19,7 @@ import (
 	"ptah.run/ptah/qualification/evidence/dossier"
 	"ptah.run/ptah/qualification/evidence/ledger"
 	"ptah.run/ptah/qualification/lab"
+	"ptah.run/ptah/qualification/lab/gobuild"
 	"ptah.run/ptah/qualification/matrix"
 	"ptah.run/ptah/qualification/matrix/catalogue"
 	"ptah.run/ptah/qualification/suites/bench"
@@ -92,11 +93,10 @@ func compile(ctx context.Context, options Options) (program string, remove func(
 		return "", nil, fmt.Errorf("make a folder for the suite's program: %w", err)
 	}
 	program = filepath.Join(dir, options.Suite.Name+".test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", program, "./"+options.Suite.Package)
-	build.Dir = options.Repository
-	if output, err := build.CombinedOutput(); err != nil {
+	// Built as the product is, so that both share what the Go build cache holds.
+	if _, err := gobuild.Run(ctx, options.Repository, gobuild.Environment{}, "test", "-c", "-trimpath", "-o", program, "./"+options.Suite.Package); err != nil {
 		os.RemoveAll(dir)
-		return "", nil, fmt.Errorf("compile the suite %s: %w: %s", options.Suite.Name, err, strings.TrimSpace(string(output)))
+		return "", nil, fmt.Errorf("compile the suite %s: %w", options.Suite.Name, err)
 	}
 	return program, func() { os.RemoveAll(dir) }, nil
 }
