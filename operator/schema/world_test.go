@@ -647,3 +647,7 @@ func (e *eventLog) take() []string {
 	e.reasons, e.notes = nil, nil
 	return taken
 }
+
+func publicationOf(w *world, job *batchv1.Job) string {
+	return identity.Publication(string(w.get().UID), job.Annotations[ptahv1.AnnotationOperationID], string(job.UID))
+}
