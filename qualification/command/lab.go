@@ -59,9 +59,12 @@ func labExit(err error) error {
 	var usage *lab.UsageError
 	var unknown *catalog.UnknownImageError
 	var unavailable *source.UnavailableError
+	var different *lab.NotReproducibleError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &different):
+		return Exit(ExitProductFailed, err)
 	case errors.As(err, &usage), errors.As(err, &unknown), errors.As(err, &unavailable):
 		return Exit(ExitUsage, err)
 	case errors.Is(err, context.Canceled):
@@ -73,17 +76,45 @@ func labExit(err error) error {
 
 func newLabImagesCommand(streams IOStreams, flags *labFlags) *cobra.Command {
 	var role, version string
+	var verify bool
 	command := &cobra.Command{
 		Use:   "images",
 		Short: "Get the lab's images and load them into the engine",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if verify {
+				return labExit(verifyImages(command.Context(), streams, flags))
+			}
 			return labExit(runLabImages(command.Context(), streams, flags, catalog.Role(role), version))
 		},
 	}
 	command.Flags().StringVar(&role, "role", "", "only this role: node, registry, postgresql, load-balancer or executor-base")
 	command.Flags().StringVar(&version, "version", "", "this version of the role (default: the catalogue's default)")
+	command.Flags().BoolVar(&verify, "verify", false, "instead build the product's images twice, in two folders, and compare their digests")
+	command.MarkFlagsMutuallyExclusive("verify", "role")
 	return command
+}
+
+// verifyImages exits 1 where an image differs: that is the product's fault.
+func verifyImages(ctx context.Context, streams IOStreams, flags *labFlags) error {
+	images, err := flags.open(streams)
+	if err != nil {
+		return err
+	}
+	repository := flags.repository
+	if repository == "" {
+		if repository, err = lab.FindRepository("."); err != nil {
+			return err
+		}
+	}
+	digests, err := images.VerifyReproducible(ctx, repository, lab.OperatorPrograms, lab.BuildOptions{})
+	if err != nil {
+		return err
+	}
+	for _, program := range lab.OperatorPrograms {
+		fmt.Fprintf(streams.Out, "%-14s %s\n", program.Role, digests[program.Role])
+	}
+	return nil
 }
 
 func runLabImages(ctx context.Context, streams IOStreams, flags *labFlags, role catalog.Role, version string) error {

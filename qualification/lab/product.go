@@ -94,6 +94,61 @@ func (i *Images) executorBase(ctx context.Context) (v1.Image, error) {
 	return source.Compressed(ctx, i.Store, base)
 }
 
+// VerifyReproducible builds the images twice, from the repository and from a copy of it in another folder, and
+// returns the digests by role. Its error names the image whose digests differ.
+func (i *Images) VerifyReproducible(ctx context.Context, repository string, programs []Program, options BuildOptions) (map[string]string, error) {
+	elsewhere, err := os.MkdirTemp("", "ptah-verify-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for a copy of the source: %w", err)
+	}
+	defer os.RemoveAll(elsewhere)
+	if err := copySource(repository, elsewhere); err != nil {
+		return nil, err
+	}
+	digests := map[string]string{}
+	for _, place := range []string{repository, elsewhere} {
+		built, err := i.BuildOperatorImages(ctx, place, programs, options)
+		if err != nil {
+			return nil, err
+		}
+		for role, image := range built {
+			digest, err := image.Digest()
+			if err != nil {
+				return nil, fmt.Errorf("compute the digest of %s: %w", role, err)
+			}
+			if before, known := digests[role]; known && before != digest.String() {
+				return nil, &NotReproducibleError{Role: role, First: before, Second: digest.String()}
+			}
+			digests[role] = digest.String()
+		}
+	}
+	return digests, nil
+}
+
+// NotReproducibleError says that two builds of one source differ.
+type NotReproducibleError struct{ Role, First, Second string }
+
+func (e *NotReproducibleError) Error() string {
+	return fmt.Sprintf("the image of %s is not reproducible: two builds of the same source gave %s and %s", e.Role, e.First, e.Second)
+}
+
+// copySource copies what Go builds the product's programs from: the module files and the operator's half.
+func copySource(from, to string) error {
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(from, name))
+		if err != nil {
+			return fmt.Errorf("copy the source: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(to, name), content, 0o644); err != nil {
+			return fmt.Errorf("copy the source: %w", err)
+		}
+	}
+	if err := os.CopyFS(filepath.Join(to, "operator"), os.DirFS(filepath.Join(from, "operator"))); err != nil {
+		return fmt.Errorf("copy the source: %w", err)
+	}
+	return nil
+}
+
 // accounts are the account files of an image that starts from nothing.
 const (
 	accountsFile = "root:x:0:0:root:/:/sbin/nologin\nptah:x:65532:65532:ptah:/:/sbin/nologin\n"

@@ -72,6 +72,29 @@ func TestTwoBuildsInTwoFoldersGiveOneDigest(t *testing.T) {
 	}
 }
 
+func TestTheSourceIsBuiltInAnotherFolderToo(t *testing.T) {
+	dir := fixture(t, "one")
+	if err := os.Rename(filepath.Join(dir, "cmd"), filepath.Join(dir, "operator")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.sum"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	store, err := cache.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := Program{Role: "hello", Package: "./operator/hello", Path: "/hello"}
+	digests, err := (&Images{Store: store}).VerifyReproducible(context.Background(), dir, []Program{program}, BuildOptions{})
+	if err != nil || digests["hello"] == "" {
+		t.Errorf("got %v, %v", digests, err)
+	}
+	program.Package = "./operator/absent"
+	if _, err := (&Images{Store: store}).VerifyReproducible(context.Background(), dir, []Program{program}, BuildOptions{}); err == nil {
+		t.Error("a program that is not there was verified")
+	}
+}
+
 func TestAProgramImageHoldsTheProgramAndAnUnprivilegedUser(t *testing.T) {
 	image := buildFixture(t, fixture(t, "one"), BuildOptions{Version: "v1"})
 	config, err := image.ConfigFile()

@@ -92,8 +92,24 @@ func Gather(ctx context.Context, paths Paths) (Facts, error) {
 	if root == "" {
 		root = "/var/lib/docker"
 	}
-	facts.Space, err = SpaceOf(paths.Cache, root, paths.State, os.TempDir())
+	places := append([]string{paths.Cache, root, paths.State, os.TempDir()}, goPlaces(ctx)...)
+	facts.Space, err = SpaceOf(places...)
 	return facts, err
+}
+
+// goPlaces returns the folders that Go fills while it builds.
+func goPlaces(ctx context.Context) []string {
+	output, err := exec.CommandContext(ctx, "go", "env", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		return nil // the check of Go itself says so
+	}
+	var places []string
+	for _, place := range strings.Fields(string(output)) {
+		if filepath.IsAbs(place) {
+			places = append(places, place)
+		}
+	}
+	return places
 }
 
 // CacheWarm says whether a node image was built in a cache folder before.
