@@ -51,8 +51,7 @@ func (p *pass) startRefresh(ctx context.Context, in inputs) (decision, error) {
 		return stop(), err
 	}
 	if unusable != nil {
-		p.fail(unusable)
-		return p.wait(ctx)
+		return p.giveUp(ctx, unusable)
 	}
 	epoch, d, err := p.reserve(ctx, in)
 	if epoch == "" || err != nil {
@@ -151,7 +150,17 @@ func (p *pass) recordRefreshClaim(in inputs, claim *ptahv1.ActiveOperationStatus
 	}
 }
 
-// order is the order of the refresh that is claimed. It depends only on what is stored with the claim.
+// giveUp records a failure before a Pod ran, and says when to try again.
+func (p *pass) giveUp(ctx context.Context, f *failure) (decision, error) {
+	p.fail(f)
+	p.abandonProof(p.schema.Status.PendingObservation)
+	if !p.schema.DeletionTimestamp.IsZero() {
+		return wakeAfter(time.Second), nil
+	}
+	return p.wait(ctx)
+}
+
+// refreshOrder is the order of the refresh that is claimed. It depends only on what is stored with the claim.
 func (p *pass) refreshOrder(in inputs) operation.Order {
 	order := operation.Order{Subject: p.subject(), Claim: *p.schema.Status.ActiveOperation, Policy: in.policy}
 	order.HeldPlanDigest, order.Proven = p.offered(in)
@@ -186,18 +195,13 @@ func (p *pass) createRefresh(ctx context.Context, in inputs) (decision, error) {
 	case operation.Created:
 		return wakeAfter(p.leaseDuration()), nil
 	case operation.Refused:
+		claim := p.claim().DeepCopy()
 		p.clearClaim()
-		p.fail(&failure{reason: ptahv1.ReasonPodAdmissionRefused, stage: stageController, message: sentence("The API server refused the operation Job: " + err.Error())})
-		claim := p.stored.Status.ActiveOperation
-		if err := p.persist(ctx); err != nil {
-			return stop(), err
+		d, _ := p.giveUp(ctx, &failure{reason: ptahv1.ReasonPodAdmissionRefused, stage: stageController, message: sentence("The API server refused the operation Job: " + err.Error())})
+		if err := p.persist(ctx); err != nil || p.schema.Status.PendingObservation != nil {
+			return d, err
 		}
-		if p.schema.Status.PendingObservation == nil {
-			if err := p.letGo(ctx, claim.CoordinationDigest, claim.LeaseEpoch); err != nil {
-				return stop(), err
-			}
-		}
-		return p.wait(ctx)
+		return d, p.letGo(ctx, claim.CoordinationDigest, claim.LeaseEpoch)
 	case operation.NotStarted:
 		return stop(), err
 	}

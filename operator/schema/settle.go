@@ -25,7 +25,8 @@ func (p *pass) recordOutcome(ctx context.Context, claim *ptahv1.ActiveOperationS
 			return p.settleProof(ctx, pending, false)
 		}
 		p.fail(f)
-		return p.abandonProof(pending)
+		p.abandonProof(pending)
+		return nil
 	}
 	if !v.converged {
 		if pending == nil || pending.ApplyGeneration == p.schema.Generation {
@@ -266,14 +267,13 @@ func (p *pass) settleProof(ctx context.Context, pending *ptahv1.PendingObservati
 
 // abandonProof gives up a proof that failed while the resource is being deleted: nobody would read its outcome, and a
 // database that cannot be read must not keep the resource for ever.
-func (p *pass) abandonProof(pending *ptahv1.PendingObservationStatus) error {
+func (p *pass) abandonProof(pending *ptahv1.PendingObservationStatus) {
 	if pending == nil || p.schema.DeletionTimestamp.IsZero() {
-		return nil
+		return
 	}
 	p.warn("ApplyOutcomeUnknown", "Delete", "The resource is deleted although the outcome of Apply %s on plan %s could not be proven.", pending.ApplyJobName, pending.Plan.Name)
 	p.schema.Status.PendingObservation = nil
 	p.oweRelease(pending.Inputs.CoordinationDigest, pending.ApplyOperationID, pending.LeaseEpoch, pending.LeaseDurationSeconds, false)
-	return nil
 }
 
 // forgetApply deletes the result records of an Apply that is settled. Those of a refresh go with their Job.

@@ -532,6 +532,10 @@ func (w *world) runApply(job *batchv1.Job, document *result.Document) {
 		return
 	}
 	schema := w.get()
+	if schema.Status.ActiveOperation == nil {
+		document.Steps = []result.Step{w.step(result.StepApply, &result.Error{Code: result.ErrorExecution, Message: "the receiver does not serve the plan"})}
+		return
+	}
 	reference := schema.Status.ActiveOperation.PlanRef
 	_, data, err := plan.Read(context.Background(), w.base, w.namespace, *reference)
 	if err != nil {
