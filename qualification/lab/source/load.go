@@ -43,6 +43,10 @@ func Load(ctx context.Context, e *engine.Engine, image v1.Image, tag string) err
 	if err != nil || loaded {
 		return err
 	}
+	before, err := superseded(ctx, e, tag)
+	if err != nil {
+		return err
+	}
 	reader, writer := io.Pipe()
 	go func() { writer.CloseWithError(writeArchive(writer, image, tag)) }()
 	result, err := e.Client().ImageLoad(ctx, reader, client.ImageLoadWithQuiet(true))
@@ -68,7 +72,30 @@ func Load(ctx context.Context, e *engine.Engine, image v1.Image, tag string) err
 	if err == nil && !loaded {
 		err = fmt.Errorf("the engine loaded the image %s as something else: its digest does not match", tag)
 	}
-	return err
+	if err != nil || before == "" {
+		return err
+	}
+	// An image that a container still uses, or that has another name too, stays.
+	_, err = e.Client().ImageRemove(ctx, before, client.ImageRemoveOptions{})
+	if err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) {
+		return fmt.Errorf("remove the image that %s replaces: %w", tag, err)
+	}
+	return nil
+}
+
+// superseded returns the id of an earlier image of this lab's under a tag: it is about to lose its only name.
+func superseded(ctx context.Context, e *engine.Engine, tag string) (string, error) {
+	inspected, err := e.Client().ImageInspect(ctx, tag)
+	if cerrdefs.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for the image %s in the engine: %w", tag, err)
+	}
+	if inspected.Config == nil || inspected.Config.Labels[LabelRole] == "" {
+		return "", nil
+	}
+	return inspected.ID, nil
 }
 
 // writeArchive writes the archive that `docker load` reads, with the layers as they are.

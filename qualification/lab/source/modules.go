@@ -24,8 +24,7 @@ const (
 
 // Labels of every image this source makes.
 const (
-	LabelRole   = "run.ptah.role"
-	LabelRecipe = "run.ptah.recipe"
+	LabelRole = "run.ptah.role"
 )
 
 // UnprivilegedID is the user and group that images run as where nothing needs root.
