@@ -77,7 +77,7 @@ func (a *app) apply(ctx context.Context, f *databaseFlags, p *applyFlags) error 
 		out.Problem = problem(err)
 		out.Outcome = outcomeOf(out.Problem)
 	}
-	return a.write(out.Outcome, out, out.Problem, detail(err), func(b *strings.Builder) {
+	return a.write(out.Outcome, out, out.Problem, a.said(err), func(b *strings.Builder) {
 		if out.Outcome == report.OutcomeDryRun {
 			fmt.Fprintf(b, "%s the plan could run now; nothing was executed.\n", a.paint(green, "Checked:"))
 			return

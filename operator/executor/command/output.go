@@ -40,14 +40,14 @@ func (a *app) write(outcome report.Outcome, document any, problem *report.Proble
 	return nil
 }
 
-// complain tells a person what went wrong. Detail may name objects, so that it is shown only to somebody who asked for
-// text; with JSON the error output may end in the log of a Pod.
+// complain tells a person what went wrong. With JSON the error output may end in the log of a Pod: the caller gives a
+// detail without names then.
 func (a *app) complain(outcome report.Outcome, problem *report.Problem, detail string) {
 	fmt.Fprintf(a.Err, "ptah: %s (%s): %s\n", a.paint(red, string(outcome)), problem.Code, problem.Message)
 	if len(problem.Categories) > 0 {
 		fmt.Fprintf(a.Err, "      concerns: %s\n", strings.Join(problem.Categories, ", "))
 	}
-	if detail = strings.TrimSpace(detail); detail != "" && a.format == "text" {
+	if detail = strings.TrimSpace(detail); detail != "" {
 		fmt.Fprintf(a.Err, "      %s\n", strings.ReplaceAll(detail, "\n", "\n      "))
 	}
 }

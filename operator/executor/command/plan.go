@@ -81,7 +81,7 @@ func (a *app) plan(ctx context.Context, f *databaseFlags, p proof, output string
 		out.Problem = problem(err)
 		out.Outcome = outcomeOf(out.Problem)
 	}
-	return a.write(out.Outcome, out, out.Problem, detail(err), func(b *strings.Builder) {
+	return a.write(out.Outcome, out, out.Problem, a.said(err), func(b *strings.Builder) {
 		if document == nil {
 			fmt.Fprintf(b, "%s PostgreSQL %s holds the declared schema.\n", a.paint(green, "Nothing to do:"), out.ServerVersion)
 			return

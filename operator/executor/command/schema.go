@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"ptah.run/ptah/operator/artifact"
@@ -93,12 +94,34 @@ func problem(err error) *report.Problem {
 	return target.Problem(err)
 }
 
+// detail returns what lies behind an error. It may name objects, so that write shows it to people only.
 func detail(err error) string {
 	var e *artifact.Error
 	if errors.As(err, &e) {
 		return artifact.Detail(err)
 	}
 	return target.Detail(err)
+}
+
+// said is the detail for the kind of reader the command has.
+func (a *app) said(err error) string {
+	if a.format == "json" {
+		return logged(err)
+	}
+	return detail(err)
+}
+
+// logged returns what lies behind an internal failure without what a database said, so that it may stand in the log of
+// a Pod: the only place where such a failure can be understood afterwards.
+func logged(err error) string {
+	var server *pgconn.PgError
+	if err == nil || problem(err).Code != report.CodeInternal {
+		return ""
+	}
+	if errors.As(err, &server) {
+		return "a scratch server answered with SQLSTATE " + server.Code
+	}
+	return detail(err)
 }
 
 func (a *app) schemaCommand() *cobra.Command {
@@ -197,7 +220,7 @@ func (a *app) drift(ctx context.Context, f *databaseFlags) error {
 	case len(out.Findings) > 0:
 		out.Outcome = report.OutcomeChanges
 	}
-	return a.write(out.Outcome, out, out.Problem, detail(err), func(b *strings.Builder) {
+	return a.write(out.Outcome, out, out.Problem, a.said(err), func(b *strings.Builder) {
 		if len(out.Findings) == 0 {
 			fmt.Fprintf(b, "%s PostgreSQL %s holds the declared schema.\n", a.paint(green, "No differences:"), out.ServerVersion)
 			return

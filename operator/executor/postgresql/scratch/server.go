@@ -261,7 +261,7 @@ func (s *Server) Config(role, database string) (*pgx.ConnConfig, error) {
 // Environment returns the libpq environment for a program that reads a scratch database as the administrator.
 func (s *Server) Environment(database string) []string {
 	return []string{"PGHOST=" + s.socket, fmt.Sprintf("PGPORT=%d", port), "PGUSER=" + s.admin, "PGDATABASE=" + database,
-		"PGPASSFILE=/dev/null", "PGTZ=UTC", "LC_ALL=C", "HOME=/nonexistent"}
+		"PGPASSFILE=/dev/null", "PGTZ=UTC", "PGCLIENTENCODING=UTF8", "LC_ALL=C", "HOME=/nonexistent"}
 }
 
 // Binaries returns the folder of the server's programs.

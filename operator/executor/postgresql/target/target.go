@@ -269,6 +269,7 @@ func (t *Target) Environment(timeout time.Duration) []string {
 		"PGPASSFILE=/dev/null",
 		"PGAPPNAME=ptah",
 		"PGTZ=UTC",
+		"PGCLIENTENCODING=UTF8",
 		"LC_ALL=C",
 		"HOME=/nonexistent",
 	}
