@@ -65,6 +65,9 @@ func newLabDownCommand(streams IOStreams) *cobra.Command {
 			if err != nil {
 				return labExit(err)
 			}
+			if removal.LogProblem != nil {
+				fmt.Fprintf(streams.Err, "not all logs of the lab %s could be kept: %v\n", id, removal.LogProblem)
+			}
 			switch {
 			case !removal.Found:
 				fmt.Fprintf(streams.Out, "there is no lab %s\n", id)

@@ -32,6 +32,7 @@ type Removal struct {
 	Found      bool   // there was something of this lab
 	Containers int    // removed
 	KeptLogs   string // folder with what a failed lab logged
+	LogProblem error  // why not all of its logs could be had
 }
 
 // Down removes a lab, by its journal and its labels: containers with their volumes, the network, credentials and
@@ -95,6 +96,10 @@ func remove(ctx context.Context, e *engine.Engine, id, dir string, entries []jou
 	// Commands of kind's outlive a killed process and would make further containers.
 	if err := endOrphans("/proc", networkName(id)); err != nil {
 		return removal, err
+	}
+	if keepLogs && !journal.Exported(entries) {
+		// What cannot be had of a half-made lab's logs is no reason to leave the lab.
+		removal.LogProblem = exportLogs(ctx, e, id, filepath.Join(dir, "logs"))
 	}
 	for quiet := 0; quiet < 2; quiet++ {
 		count, err := removeContainers(ctx, e, id, entries)
@@ -265,19 +270,22 @@ func exportLogs(ctx context.Context, e *engine.Engine, id, dir string) error {
 	if err != nil {
 		return fmt.Errorf("list the nodes of the lab: %w", err)
 	}
-	var problems []error
+	var found problems
 	if len(nodes.Items) > 0 {
-		problems = append(problems, cluster.CollectLogs(clusterName(id), filepath.Join(dir, "cluster"), io.Discard))
+		found = append(found, cluster.CollectLogs(clusterName(id), filepath.Join(dir, "cluster"), io.Discard))
 	}
 	own, err := e.Client().ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", Label+"="+id)})
 	if err != nil {
-		return errors.Join(append(problems, fmt.Errorf("list the containers of the lab: %w", err))...)
+		return append(found, fmt.Errorf("list the containers of the lab: %w", err))
 	}
 	for _, item := range own.Items {
 		name := strings.TrimPrefix(item.Names[0], "/")
-		problems = append(problems, exportContainer(ctx, e, item.ID, filepath.Join(dir, name+".log")))
+		found = append(found, exportContainer(ctx, e, item.ID, filepath.Join(dir, name+".log")))
 	}
-	return errors.Join(problems...)
+	if len(found.Unwrap()) == 0 {
+		return nil
+	}
+	return found
 }
 
 func exportContainer(ctx context.Context, e *engine.Engine, id, file string) error {

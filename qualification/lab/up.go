@@ -356,8 +356,8 @@ func (b *builder) fail(ctx context.Context, cause error) error {
 	// Each of the steps below is worth taking even where the one before it failed.
 	logs := b.folder.path("logs")
 	found := problems{cause,
-		b.folder.journal.Append(journal.Failed, journal.Lab, b.options.ID, cause.Error()),
-		exportLogs(ctx, b.engine, b.options.ID, logs)}
+		exportLogs(ctx, b.engine, b.options.ID, logs),
+		b.folder.journal.Append(journal.Failed, journal.Lab, b.options.ID, cause.Error())}
 	if b.options.Retain {
 		return fmt.Errorf("%w (everything is kept; logs are in %s)", found, logs)
 	}

@@ -150,3 +150,8 @@ func Finished(entries []Entry) bool {
 	}
 	return finished
 }
+
+// Exported says whether the lab failed under the eyes of the process that made it, which keeps the logs then.
+func Exported(entries []Entry) bool {
+	return len(entries) > 0 && entries[len(entries)-1].Kind == Lab && entries[len(entries)-1].Event == Failed
+}

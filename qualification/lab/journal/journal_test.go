@@ -83,6 +83,10 @@ func TestALabIsFinishedOnlyWhereItsLastWordIsReady(t *testing.T) {
 			if got := Finished(entries); got != c.want {
 				t.Errorf("got %v", got)
 			}
+			exported := len(c.events) > 0 && c.events[len(c.events)-1] == Failed
+			if got := Exported(entries); got != exported {
+				t.Errorf("exported: got %v", got)
+			}
 		})
 	}
 }
