@@ -75,8 +75,11 @@ func (v *View) header(t *text) {
 }
 
 func transactionWords(document *report.Plan) string {
-	if document.TransactionMode == report.TransactionNone {
+	switch document.TransactionMode {
+	case report.TransactionNone:
 		return "no transaction: a failure leaves what ran before it"
+	case report.TransactionFile:
+		return "one transaction where the statements allow it"
 	}
 	return "one transaction"
 }
