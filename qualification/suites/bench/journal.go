@@ -17,6 +17,12 @@ type Statement struct {
 	SQL  string    `json:"sql"`
 }
 
+// String is the beginning of the statement: enough to recognise it in a message.
+func (s Statement) String() string {
+	words := strings.Fields(s.SQL)
+	return strings.Join(words[:min(8, len(words))], " ")
+}
+
 // Journal is a server's own record of one database.
 type Journal struct {
 	// Reads are statements that change nothing; Writes are all others, unknown ones among them.
@@ -88,10 +94,22 @@ func (j *Journal) add(at time.Time, line logLine) {
 		return
 	}
 	statement := Statement{At: at, User: line.User, SQL: match[1]}
-	word := firstWord.FindStringSubmatch(match[1])
-	if word != nil && reading[strings.ToUpper(word[1])] {
+	if reads(match[1]) {
 		j.Reads = append(j.Reads, statement)
 		return
 	}
 	j.Writes = append(j.Writes, statement)
 }
+
+// reads is true for a statement that changes nothing. A WITH reads unless any of its parts may write; a word that only
+// looks like one, in a name or a string, makes it count as a write, which errs on the safe side.
+func reads(sql string) bool {
+	word := firstWord.FindStringSubmatch(sql)
+	if word == nil {
+		return false
+	}
+	first := strings.ToUpper(word[1])
+	return reading[first] || first == "WITH" && !modifying.MatchString(sql)
+}
+
+var modifying = regexp.MustCompile(`(?i)\b(INSERT|UPDATE|DELETE|MERGE)\b`)

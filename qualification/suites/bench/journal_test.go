@@ -42,6 +42,23 @@ func TestJournalSeparatesWritesFromReads(t *testing.T) {
 	}
 }
 
+func TestReads(t *testing.T) {
+	for sql, want := range map[string]bool{
+		"SELECT 1":                             true,
+		"/* hint */ select 1":                  true,
+		"WITH a AS (SELECT 1) SELECT * FROM a": true,
+		"WITH a AS (DELETE FROM t RETURNING *) SELECT * FROM a": false,
+		"with a as (select 1) insert into t select * from a":    false,
+		"DROP TABLE t":       false,
+		"DO $$ BEGIN END $$": false,
+		"":                   false,
+	} {
+		if reads(sql) != want {
+			t.Errorf("reads(%q) is %t", sql, !want)
+		}
+	}
+}
+
 func TestJournalRefusesALineThatIsNotJSON(t *testing.T) {
 	if _, err := readJournal(strings.NewReader("not json\n"), "app", time.Time{}); err == nil {
 		t.Fatal("a broken log was read without an error")
