@@ -36,7 +36,7 @@ func (i *Images) Assets(ctx context.Context, version string) (string, error) {
 		return "", err
 	}
 	recipe := cache.Recipe{Kind: "assets", Name: "kubernetes-" + entry.Version,
-		Inputs: map[string]any{"recipe": assetsRecipe, "kubernetes": kubernetes, "etcd": etcd}}
+		Inputs: map[string]any{"recipe": assetsRecipe, "kubernetes": kubernetes.Recipe(), "etcd": etcd.Recipe()}}
 	return i.Store.Ensure(ctx, recipe, func(ctx context.Context, dir string) error {
 		programs := &source.Programs{Store: i.Store}
 		etcdDir, err := programs.Ensure(ctx, etcd)

@@ -74,6 +74,16 @@ type Pin struct {
 	Sum     string `json:"sum,omitempty"`
 }
 
+// Recipe returns what decides about the bytes of the programs: the set without the digests, which only check them.
+func (p Program) Recipe() Program {
+	p.Sum = ""
+	p.With = slices.Clone(p.With)
+	for i := range p.With {
+		p.With[i].Sum = ""
+	}
+	return p
+}
+
 // Image is one image by role and version.
 type Image struct {
 	Role     Role         `json:"role"`

@@ -3,6 +3,7 @@ package catalog
 import (
 	"errors"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -104,6 +105,17 @@ func TestAnImageIsFoundByShortVersionReleaseAndDefault(t *testing.T) {
 	}
 	if _, err := catalog.Image("mainframe", ""); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "no role") {
 		t.Errorf("an unknown role gave %v", err)
+	}
+}
+
+func TestADigestThatOnlyChecksIsNoPartOfTheRecipe(t *testing.T) {
+	with := Program{Name: "a", Sum: "h1:x", With: []Pin{{Module: "m", Version: "v1.0.0", Sum: "h1:y"}}}
+	without := Program{Name: "a", With: []Pin{{Module: "m", Version: "v1.0.0"}}}
+	if !reflect.DeepEqual(with.Recipe(), without.Recipe()) {
+		t.Errorf("got %+v", with.Recipe())
+	}
+	if with.With[0].Sum == "" {
+		t.Error("the recipe changed the catalogue")
 	}
 }
 

@@ -150,7 +150,7 @@ func (m *Modules) describe(r recipe, one layerRecipe, in inputs) (map[string]any
 		if err != nil {
 			return nil, err
 		}
-		described["part "+part] = set
+		described["part "+part] = set.Recipe()
 	}
 	for _, program := range one.own {
 		digest, err := ownDigest(program)

@@ -28,7 +28,7 @@ type Programs struct {
 // Ensure returns the folder with the programs of a set, or with the files of its module.
 func (p *Programs) Ensure(ctx context.Context, set catalog.Program) (string, error) {
 	recipe := cache.Recipe{Kind: "programs", Name: set.Name, Inputs: map[string]any{
-		"recipe": programRecipe, "program": set, "go": goVersion(ctx), "architecture": runtime.GOARCH,
+		"recipe": programRecipe, "program": set.Recipe(), "go": goVersion(ctx), "architecture": runtime.GOARCH,
 	}}
 	return p.Store.Ensure(ctx, recipe, func(ctx context.Context, dir string) error {
 		return buildProgram(ctx, set, dir)
