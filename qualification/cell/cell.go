@@ -80,7 +80,7 @@ func Run(ctx context.Context, run *evidence.Run, options Options) error {
 			return err
 		}
 	}
-	if err := addManagerLogs(ctx, cell, options.Lab); err != nil {
+	if err := addManagerLogs(ctx, cell, options.Lab, options.Release.Images["manager"]); err != nil {
 		return err
 	}
 	return cell.Finish()
