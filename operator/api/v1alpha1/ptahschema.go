@@ -45,16 +45,16 @@ type PtahSchemaSpec struct {
 	Desired OCIArtifactSourceSpec `json:"desired"`
 	// +optional
 	// +kubebuilder:default={}
-	Policy SchemaPolicy `json:"policy,omitempty"`
+	Policy SchemaPolicy `json:"policy,omitzero"`
 	// Interval runs from start to start of two refreshes: 10s to 24h.
 	// +optional
 	// +kubebuilder:default="10m"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	Interval metav1.Duration `json:"interval,omitempty"`
+	Interval metav1.Duration `json:"interval,omitzero"`
 	// +optional
 	// +kubebuilder:default={}
-	Execution ExecutionSpec `json:"execution,omitempty"`
+	Execution ExecutionSpec `json:"execution,omitzero"`
 	// Suspend stops new Jobs.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -85,7 +85,7 @@ type SchemaPolicy struct {
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	LockTimeout metav1.Duration `json:"lockTimeout,omitempty"`
+	LockTimeout metav1.Duration `json:"lockTimeout,omitzero"`
 	// +optional
 	// +kubebuilder:default=file
 	// +kubebuilder:validation:Enum=all;file;none

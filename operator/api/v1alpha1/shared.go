@@ -170,12 +170,12 @@ type ExecutionSpec struct {
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	FailureRetryInterval metav1.Duration `json:"failureRetryInterval,omitempty"`
+	FailureRetryInterval metav1.Duration `json:"failureRetryInterval,omitzero"`
 	// +optional
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
-	ConnectTimeout metav1.Duration `json:"connectTimeout,omitempty"`
+	ConnectTimeout metav1.Duration `json:"connectTimeout,omitzero"`
 	// Resources of the container that runs SQL.
 	// +optional
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
