@@ -18,6 +18,14 @@ import (
 // image carries PostgreSQL 17 and its programs. It is built by "ptah-qualify lab images".
 const image = "ptah.local/postgresql:17"
 
+// inside is what runs in the container: every test that needs a server, or what PTAH_TEST_INSIDE narrows it to.
+func inside() string {
+	if pattern := os.Getenv("PTAH_TEST_INSIDE"); pattern != "" {
+		return pattern
+	}
+	return "TestPostgreSQLCases|TestApply|TestProgram"
+}
+
 // TestInContainer runs every test of this package that needs PostgreSQL 17 inside the image that has it, as the
 // ordinary user of that image, which is how ptah runs in a Pod. The machine itself needs Docker only.
 func TestInContainer(t *testing.T) {
@@ -36,7 +44,7 @@ func TestInContainer(t *testing.T) {
 	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
 		ContainerRequest: testcontainers.ContainerRequest{
 			Image:      image,
-			Entrypoint: []string{"/tmp/executor.test", "-test.v", "-test.run", "TestPostgreSQLCases|TestApply|TestPlan|TestProgram"},
+			Entrypoint: []string{"/tmp/executor.test", "-test.v", "-test.run", inside()},
 			Env:        map[string]string{"PTAH_TEST_SERVERS": "1", "PTAH_SCRATCH_DIR": "/scratch", "TMPDIR": "/scratch"},
 			Files:      []testcontainers.ContainerFile{{HostFilePath: program, ContainerFilePath: "/tmp/executor.test", FileMode: 0o755}},
 			HostConfigModifier: func(h *container.HostConfig) {
