@@ -36,10 +36,11 @@ func TestConvergeFromEmptyAfterApproval(t *testing.T) {
 
 		approved := time.Now()
 		subject.approve(ctx, waiting, "first")
+		admitted := time.Now()
 		schema, seen := subject.await(ctx, "proven convergence", bench.InSync)
-		for _, apply := range operations(seen, v1alpha1.OperationApply) {
-			s.Measure("apply", subject.key.String(), apply.from, seen[len(seen)-1].At)
-		}
+		s.Check("one Apply", len(operations(seen, v1alpha1.OperationApply)) == 1, "%d operations of type Apply were seen", len(operations(seen, v1alpha1.OperationApply)))
+		time.Sleep(afterwork)
+		s.Measure("apply", subject.key.String(), admitted, time.Now())
 		after := subject.journal(approved)
 		s.Observe("writing statements of the Apply", after.Writes)
 		s.Check("control: the journal shows the approved statements", len(after.Writes) >= int(waiting.Status.Plan.StatementCount), "the journal shows %d writing statements, the plan has %d", len(after.Writes), waiting.Status.Plan.StatementCount)
@@ -66,6 +67,7 @@ func TestSecondRefreshChangesNothing(t *testing.T) {
 			}
 			return finished == 3
 		})
+		time.Sleep(afterwork) // so that no other scenario begins within what is measured
 		for _, refresh := range operations(seen, v1alpha1.OperationRefresh) {
 			s.Measure("refresh", subject.key.String(), refresh.from, refresh.to)
 		}
