@@ -12,6 +12,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
@@ -271,22 +273,32 @@ func TestWhoMayNotDeliver(t *testing.T) {
 			s.Status.PendingObservation = &v1alpha1.PendingObservationStatus{ApplyOperationID: s.Status.ActiveOperation.ID, ApplyJobName: "ptah-job", ApplyGeneration: 3}
 			s.Status.ActiveOperation = nil
 		}), 403, "has no claim for this operation"},
-		"another Job UID":              {job(func(j *batchv1.Job) { j.UID = "other" }), 403, "the Job was created anew"},
-		"a Job of nobody":              {job(func(j *batchv1.Job) { j.OwnerReferences = nil }), 403, "the Job does not belong to the PtahSchema"},
-		"a Job of another":             {job(func(j *batchv1.Job) { j.OwnerReferences[0].UID = "other" }), 403, "the Job does not belong to the PtahSchema"},
-		"a Job of another kind":        {job(func(j *batchv1.Job) { j.OwnerReferences[0].Kind = "CronJob" }), 403, "the Job does not belong to the PtahSchema"},
-		"a Job of another operation":   {job(func(j *batchv1.Job) { j.Annotations[v1alpha1.AnnotationOperationID] = "x" }), 403, "annotation operator.ptah.run/operation-id"},
-		"a Job with other inputs":      {job(func(j *batchv1.Job) { j.Annotations[v1alpha1.AnnotationInputs] = "x" }), 403, "annotation operator.ptah.run/input-fingerprint"},
-		"a Job of another epoch":       {job(func(j *batchv1.Job) { j.Annotations[v1alpha1.AnnotationBinding] = "x" }), 403, "annotation operator.ptah.run/execution-binding-id"},
-		"an unreadable Job":            {unreadable("get job"), 503, "the Job could not be read"},
-		"another Pod UID":              {pod(func(p *corev1.Pod) { p.UID = "other" }), 403, "the Pod was created anew"},
-		"a Pod of nobody":              {pod(func(p *corev1.Pod) { p.OwnerReferences = nil }), 403, "the Pod does not belong to the Job"},
-		"a Pod of another Job":         {pod(func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }), 403, "the Pod does not belong to the Job"},
-		"a Pod of another account":     {pod(func(p *corev1.Pod) { p.Spec.ServiceAccountName = "other" }), 403, "another ServiceAccount"},
-		"a Pod that failed":            {pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), 403, "the Pod has ended"},
-		"a Pod that succeeded":         {pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), 403, "the Pod has ended"},
-		"an unreadable Pod":            {unreadable("get pod"), 503, "the Pod could not be read"},
-		"a record that is not stored":  {unreadable("create record"), 503, "could not be stored"},
+		"another Job UID":             {job(func(j *batchv1.Job) { j.UID = "other" }), 403, "the Job was created anew"},
+		"a Job of nobody":             {job(func(j *batchv1.Job) { j.OwnerReferences = nil }), 403, "the Job does not belong to the PtahSchema"},
+		"a Job of another":            {job(func(j *batchv1.Job) { j.OwnerReferences[0].UID = "other" }), 403, "the Job does not belong to the PtahSchema"},
+		"a Job of another kind":       {job(func(j *batchv1.Job) { j.OwnerReferences[0].Kind = "CronJob" }), 403, "the Job does not belong to the PtahSchema"},
+		"a Job of another operation":  {job(func(j *batchv1.Job) { j.Annotations[v1alpha1.AnnotationOperationID] = "x" }), 403, "annotation operator.ptah.run/operation-id"},
+		"a Job with other inputs":     {job(func(j *batchv1.Job) { j.Annotations[v1alpha1.AnnotationInputs] = "x" }), 403, "annotation operator.ptah.run/input-fingerprint"},
+		"a Job of another epoch":      {job(func(j *batchv1.Job) { j.Annotations[v1alpha1.AnnotationBinding] = "x" }), 403, "annotation operator.ptah.run/execution-binding-id"},
+		"an unreadable Job":           {unreadable("get job"), 503, "the Job could not be read"},
+		"another Pod UID":             {pod(func(p *corev1.Pod) { p.UID = "other" }), 403, "the Pod was created anew"},
+		"a Pod of nobody":             {pod(func(p *corev1.Pod) { p.OwnerReferences = nil }), 403, "the Pod does not belong to the Job"},
+		"a Pod of another Job":        {pod(func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }), 403, "the Pod does not belong to the Job"},
+		"a Pod of another account":    {pod(func(p *corev1.Pod) { p.Spec.ServiceAccountName = "other" }), 403, "another ServiceAccount"},
+		"a Pod that failed":           {pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), 403, "the Pod has ended"},
+		"a Pod that succeeded":        {pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), 403, "the Pod has ended"},
+		"an unreadable Pod":           {unreadable("get pod"), 503, "the Pod could not be read"},
+		"a record that is not stored": {unreadable("create record"), 503, "could not be stored"},
+		"a namespace that is deleted": {func(w *world) {
+			w.fail = func(asked string) error {
+				if !strings.HasPrefix(asked, "create record") {
+					return nil
+				}
+				forbidden := apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("ptahresultrecords").GroupResource(), "r", errors.New("it is being terminated"))
+				forbidden.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+				return forbidden
+			}
+		}, 403, "the namespace is being deleted"},
 		"a token bound to another UID": {func(w *world) { w.id.PodUID = "older" }, 401, "not bound to the claimed Pod"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -107,6 +108,9 @@ func (s *Server) put(ctx context.Context, record *v1alpha1.PtahResultRecord) (*v
 		return record, nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			return nil, refuse(http.StatusForbidden, "the namespace is being deleted and takes no result any more")
+		}
 		if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 			s.logger.Error(err, "Record refused by the API server", "name", record.Name)
 			return nil, refuse(http.StatusServiceUnavailable, "the API server refused to store the record")
