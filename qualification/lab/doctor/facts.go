@@ -132,6 +132,11 @@ func gatherEngine(ctx context.Context, facts *Facts) {
 		facts.ClientVersion = strings.TrimSpace(string(output)) + " at " + path
 	}
 	connection, err := engine.Connect(ctx)
+	var unreachable *engine.UnreachableError
+	if errors.As(err, &unreachable) {
+		facts.EngineError = "no Docker engine answers at " + unreachable.Host // the check adds the fix
+		return
+	}
 	if err != nil {
 		facts.EngineError = err.Error()
 		return

@@ -60,16 +60,19 @@ func (x *Fixer) Fix(ctx context.Context, facts Facts, unfit []Finding) error {
 	if err := x.installPackages(ctx, packages); err != nil {
 		return err
 	}
+	needsRuntime := facts.MissingCapabilities() && (remedies[ByRuntime] || remedies[ByEngine])
 	// The runtime goes in before the first start where it is known to be needed: it spares a reload.
-	if facts.MissingCapabilities() && (remedies[ByRuntime] || remedies[ByEngine]) {
+	if needsRuntime {
 		if err := x.installRuntime(ctx); err != nil {
 			return err
 		}
 	}
 	if remedies[ByEngine] {
-		return x.startEngine(ctx, facts.Systemd)
+		if err := x.ensureEngine(ctx, facts.Systemd); err != nil {
+			return err
+		}
 	}
-	if remedies[ByRuntime] {
+	if needsRuntime && !runtimeIsDefault(ctx) {
 		return x.reloadEngine(ctx)
 	}
 	return nil
@@ -157,14 +160,18 @@ func (x *Fixer) writeDaemonConfig(path string) error {
 	return nil
 }
 
-func (x *Fixer) startEngine(ctx context.Context, systemd bool) error {
+// ensureEngine starts the engine unless it answers by now: on some machines the package starts it.
+func (x *Fixer) ensureEngine(ctx context.Context, systemd bool) error {
+	if x.Process.awaitStarting(ctx) {
+		return nil
+	}
 	fmt.Fprintln(x.Out, "starting the Docker engine")
 	if !systemd {
 		return x.Process.Start(ctx)
 	}
 	output, err := exec.CommandContext(ctx, "systemctl", "start", "docker").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("systemctl start docker: %w: %s", err, strings.TrimSpace(string(output)))
+		return fmt.Errorf("systemctl start docker: %w: %s", err, strings.Join(strings.Fields(string(output)), " "))
 	}
 	return nil
 }

@@ -85,6 +85,26 @@ func (p *Process) Start(ctx context.Context) error {
 	return p.waitForAnswer(ctx, ended, logFile, begin)
 }
 
+// awaitStarting says whether an engine answers, and waits for one that somebody else is starting just now.
+func (p *Process) awaitStarting(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, engineStartLimit/2)
+	defer cancel()
+	for {
+		connection, err := engine.Connect(ctx)
+		if err == nil {
+			return connection.Close() == nil
+		}
+		if !p.alive("dockerd") {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(engineLookPeriod):
+		}
+	}
+}
+
 func (p *Process) waitForAnswer(ctx context.Context, ended <-chan error, logFile string, begin int64) error {
 	ctx, cancel := context.WithTimeout(ctx, engineStartLimit)
 	defer cancel()
@@ -209,7 +229,9 @@ func (p *Process) unmountUnder(path string) error {
 		if len(fields) < 2 || fields[1] != resolved && !strings.HasPrefix(fields[1], resolved+"/") {
 			continue
 		}
-		if err := syscall.Unmount(fields[1], syscall.MNT_DETACH); err != nil {
+		// A list that was read a moment ago may name what is gone by now.
+		err := syscall.Unmount(fields[1], syscall.MNT_DETACH)
+		if err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.EINVAL) {
 			return fmt.Errorf("unmount %s, which a killed engine left: %w", fields[1], err)
 		}
 	}
