@@ -154,8 +154,11 @@ func register(mgr manager.Manager, leases *realm.Leases, s settings) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add liveness check: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
-		return fmt.Errorf("add readiness check: %w", err)
+	if err := errors.Join(
+		mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker()),
+		mgr.AddReadyzCheck("receiver", receive.Ready),
+	); err != nil {
+		return fmt.Errorf("add readiness checks: %w", err)
 	}
 	return nil
 }
