@@ -26,6 +26,15 @@ func TestDocumentedFirstChange(t *testing.T) {
 		root, err := filepath.Abs("../../..")
 		s.Fixture(err)
 		environment := append(os.Environ(), "PATH="+tenant.ProgramDir(s.Bench.Lab)+":"+os.Getenv("PATH"))
+		clear := func() {
+			// What a run that broke off left would make the page print other words.
+			reset := transcript.Step{Expected: []string{"…"}, Command: "source .ptah/env\n" +
+				"kubectl delete namespace shop --ignore-not-found && $LAB_SQL -qc 'DROP TABLE IF EXISTS orders, customers'"}
+			_, err := transcript.Run(context.Background(), reset, root, environment)
+			s.Fixture(err)
+		}
+		clear()
+		s.T.Cleanup(clear)
 		for _, step := range steps {
 			// The reader's shell has the workspace's environment.
 			step.Command = "source .ptah/env\n" + step.Command
