@@ -27,7 +27,7 @@ test-unit: ## only what needs neither binaries nor Docker
 
 lint: ## formatting, vet and golangci-lint where it is installed
 	test -z "$$(gofmt -l $$(git ls-files '*.go'))"
-	go vet ./...
+	CGO_ENABLED=0 GOFLAGS=-trimpath go vet ./...
 	if command -v golangci-lint >/dev/null; then golangci-lint run; fi
 
 generate: ## deepcopy code and CRDs from operator/api
