@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,15 +64,22 @@ func TestPostgreSQLCases(t *testing.T) {
 	server := targetServer(t)
 	names := caseNames(t)
 	got := map[string]verdict{}
+	var mutex sync.Mutex
 	started := time.Now()
-	for i, name := range names {
-		t.Run(name, func(t *testing.T) {
-			c := caseRun{server: server, name: fmt.Sprintf("case%d", i)}
-			var why string
-			got[name], why = c.run(t.Context(), read(t, name+".old.sql"), desired(t, name), strings.HasSuffix(name, "noop"))
-			t.Logf("%s %s", got[name], why)
-		})
-	}
+	// Each case has databases and scratch servers of its own, and mostly waits for them.
+	t.Run("case", func(t *testing.T) {
+		for i, name := range names {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				c := caseRun{server: server, name: fmt.Sprintf("case%d", i)}
+				end, why := c.run(t.Context(), read(t, name+".old.sql"), desired(t, name), strings.HasSuffix(name, "noop"))
+				mutex.Lock()
+				defer mutex.Unlock()
+				got[name] = end
+				t.Logf("%s %s", end, why)
+			})
+		}
+	})
 	table(t, got, time.Since(started))
 	compare(t, got)
 }

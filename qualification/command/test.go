@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -59,10 +61,14 @@ func runTests(ctx context.Context, streams IOStreams, options *testOptions, pack
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
-	command := exec.CommandContext(ctx, "go", append([]string{"test", "-race"}, packages...)...)
+	// One package more at a time than there are processors, because tests that wait for servers leave one idle.
+	parallel := strconv.Itoa(runtime.NumCPU() + 1)
+	command := exec.CommandContext(ctx, "go", append([]string{"test", "-race", "-p", parallel}, packages...)...)
 	command.Dir, command.Stdout, command.Stderr = repository, streams.Out, streams.Err
 	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "PTAH_TEST_APISERVER=1", "PTAH_TEST_CONTAINERS=1",
-		"TESTCONTAINERS_RYUK_DISABLED=true", "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1")
+		"TESTCONTAINERS_RYUK_DISABLED=true", "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1",
+		// The race detector sleeps a second at the end of each process, and tests start many.
+		"GORACE=atexit_sleep_ms=0")
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	err = command.Run()
 	var failed *exec.ExitError
