@@ -65,7 +65,8 @@ func runTests(ctx context.Context, streams IOStreams, options *testOptions, pack
 	parallel := strconv.Itoa(runtime.NumCPU() + 1)
 	command := exec.CommandContext(ctx, "go", append([]string{"test", "-race", "-p", parallel}, packages...)...)
 	command.Dir, command.Stdout, command.Stderr = repository, streams.Out, streams.Err
-	command.Env = append(os.Environ(), "KUBEBUILDER_ASSETS="+assets, "PTAH_TEST_APISERVER=1", "PTAH_TEST_CONTAINERS=1",
+	// The race detector needs cgo, also where this program itself was built without it.
+	command.Env = append(os.Environ(), "CGO_ENABLED=1", "KUBEBUILDER_ASSETS="+assets, "PTAH_TEST_APISERVER=1", "PTAH_TEST_CONTAINERS=1",
 		"TESTCONTAINERS_RYUK_DISABLED=true", "TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1",
 		// The race detector sleeps a second at the end of each process, and tests start many.
 		"GORACE=atexit_sleep_ms=0")
