@@ -8,10 +8,15 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"ptah.run/ptah/qualification/command"
 )
 
 func main() {
+	// The Kubernetes client complains with a stack trace where it is given no logger; what it has to say comes back as errors.
+	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	streams := command.IOStreams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}

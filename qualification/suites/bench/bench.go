@@ -10,6 +10,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/qualification/evidence/ledger"
@@ -38,6 +40,7 @@ type Bench struct {
 
 // Open reads the lab's description from the file named by PTAH_LAB and opens the ledger.
 func Open() (*Bench, error) {
+	log.SetLogger(logr.Discard()) // errors come back as errors
 	path := os.Getenv(LabVariable)
 	if path == "" {
 		return nil, fmt.Errorf("%s is not set: run the suite through \"ptah-qualify run\", or name the lab.json of a running lab", LabVariable)
