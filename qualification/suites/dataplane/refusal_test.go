@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
@@ -102,13 +104,13 @@ func TestChangeBeforeApplyRefused(t *testing.T) {
 	})
 }
 
-// touch asks for a refresh now, as a person does by an edit of the spec.
+// touch asks for a refresh now, as a person does by an edit of the spec. It is a patch, because the manager writes the
+// same object.
 func (s *subject) touch(ctx context.Context) {
 	s.T.Helper()
-	schema := &v1alpha1.PtahSchema{}
-	s.Fixture(s.Bench.Client.Get(ctx, s.key, schema))
-	schema.Spec.Interval.Duration += time.Second
-	s.Fixture(s.Bench.Client.Update(ctx, schema))
+	schema := &v1alpha1.PtahSchema{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name}}
+	patch := fmt.Sprintf(`{"spec":{"interval":%q}}`, s.every+time.Second)
+	s.Fixture(s.Bench.Client.Patch(ctx, schema, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 func (s *subject) quotaInForce(ctx context.Context, quota *corev1.ResourceQuota) error {
