@@ -484,6 +484,60 @@ func TestADueRefreshComesBeforeAnApproval(t *testing.T) {
 	}
 }
 
+func TestAnApprovalIsUsedWhereARefreshTakesLongerThanTheInterval(t *testing.T) {
+	for name, test := range map[string]struct {
+		late     time.Duration // from when the next refresh is due to the end of the running one
+		approved bool
+		want     ptahv1.OperationType
+	}{
+		"should decide when the refresh ends after the next is due": {time.Second, true, ptahv1.OperationApply},
+		"should decide when it ends just when the next is due":      {0, true, ptahv1.OperationApply},
+		"should refresh again where there is nothing to decide":     {time.Second, false, ptahv1.OperationRefresh},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := awaiting(t, w)
+			w.clock.SetTime(w.get().Status.NextReconciliationTime.Time)
+			w.mustPass(r) // claims the refresh that will be slow
+			if test.approved {
+				w.approve("first")
+			}
+			w.runPods()
+			w.clock.SetTime(w.get().Status.NextReconciliationTime.Add(test.late))
+			w.mustPass(r) // takes its result
+			if claim := w.get().Status.ActiveOperation; claim == nil || claim.Type != test.want {
+				t.Fatalf("claim %+v, want one of type %s", claim, test.want)
+			}
+		})
+	}
+}
+
+func TestWhichPlansAreFromARefreshThatWasLate(t *testing.T) {
+	now := time.Date(2027, 3, 1, 8, 0, 0, 0, time.UTC)
+	at := func(before time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-before)} }
+	for name, test := range map[string]struct {
+		ended, next *metav1.Time
+		want        bool
+	}{
+		"should be late where it ended after the next was due":            {at(time.Second), at(2 * time.Second), true},
+		"should not be late where it ended before the next was due":       {at(2 * time.Second), at(time.Second), false},
+		"should not count any more an interval after its end":             {at(time.Minute), at(2 * time.Minute), false},
+		"should still count a second less than an interval after its end": {at(59 * time.Second), at(2 * time.Minute), true},
+		"should not be late where nothing was ever read":                  {nil, at(time.Second), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			schema := newSchema()
+			schema.Spec.Interval = metav1.Duration{Duration: time.Minute}
+			schema.Status.Plan = &ptahv1.CurrentPlanStatus{}
+			schema.Status.RefreshedGeneration = schema.Generation
+			schema.Status.LastSuccessfulReconciliation, schema.Status.NextReconciliationTime = test.ended, test.next
+			if got := late(schema, schema.Generation, now); got != test.want {
+				t.Errorf("late is %t", got)
+			}
+		})
+	}
+}
+
 func TestAnApprovalOneSecondBeforeTheDeadlineIsUsed(t *testing.T) {
 	w := newWorld(t)
 	r := awaiting(t, w)

@@ -33,6 +33,9 @@ func (p *pass) refresh(ctx context.Context) (decision, error) {
 	if !due(p.schema, p.stored.Status.ObservedGeneration, p.now) {
 		return goOn, nil
 	}
+	if first, err := p.decisionFirst(ctx); first || err != nil {
+		return goOn, err
+	}
 	if p.stored.Status.ObservedGeneration != p.schema.Generation {
 		p.schema.Status.FailedAttempts = 0
 	}
@@ -42,6 +45,35 @@ func (p *pass) refresh(ctx context.Context) (decision, error) {
 		return p.wait(ctx)
 	}
 	return p.startRefresh(ctx, in)
+}
+
+// decisionFirst says whether a decision on the plan goes before a refresh that is due. A refresh that takes longer than
+// the interval ends when the next is due already; if that one always went first, no approval would ever be used. What
+// such a refresh read is as fresh as it can be, for one more interval.
+func (p *pass) decisionFirst(ctx context.Context) (bool, error) {
+	status := &p.schema.Status
+	if !late(p.schema, p.stored.Status.ObservedGeneration, p.now) {
+		return false, nil
+	}
+	granted, _ := permit(p.schema.Spec.Policy, status.Plan)
+	if granted != permissionNeedsApproval {
+		return granted == permissionGranted, nil
+	}
+	approvals, err := p.listApprovals(ctx)
+	if err != nil {
+		return false, err
+	}
+	return sortApprovals(approvals, p.schema, status.Plan).chosen != nil, nil
+}
+
+// late says whether there is a plan from a refresh that ended after the next was due, less than an interval ago.
+func late(schema *ptahv1.PtahSchema, observed int64, now time.Time) bool {
+	status := &schema.Status
+	ended, next := status.LastSuccessfulReconciliation, status.NextReconciliationTime
+	if status.Plan == nil || status.FailedAttempts > 0 || ended == nil || next == nil || observed != schema.Generation || status.RefreshedGeneration != schema.Generation {
+		return false
+	}
+	return !ended.Before(next) && now.Before(ended.Add(schema.Spec.Interval.Duration))
 }
 
 // startRefresh takes the Lease, writes the claim with its dispatch mark, and creates the Job.
