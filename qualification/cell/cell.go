@@ -41,6 +41,10 @@ type Options struct {
 // before they answer (blocking mode), so that this covers clocks and the requests that follow the last write.
 const auditSettle = 2 * time.Second
 
+// together is how many scenarios that allow it run at the same time. They mostly wait for Pods, so that it is more than
+// the processors of a small machine, and the same on every machine, so that runs compare.
+const together = "3"
+
 // Run runs the cell into a run of the evidence store. An error means that the harness could not do its part; what the
 // suite found is in the evidence alone.
 func Run(ctx context.Context, run *evidence.Run, options Options) error {
@@ -110,7 +114,7 @@ func runPhase(ctx context.Context, program, staging string, phase catalogue.Phas
 	}
 	defer log.Close()
 	command := exec.CommandContext(ctx, program, "-test.v", "-test.run", "^("+strings.Join(phase.Tests(), "|")+")$",
-		"-test.timeout", phase.Timeout.Std().String())
+		"-test.timeout", phase.Timeout.Std().String(), "-test.parallel", together)
 	command.Dir = filepath.Join(options.Repository, options.Suite.Package)
 	output := io.MultiWriter(log, options.Log)
 	command.Stdout, command.Stderr = output, output
