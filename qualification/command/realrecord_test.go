@@ -57,6 +57,18 @@ func copyTree(t *testing.T, from string) string {
 	return to
 }
 
+// TestCommittedRecordVerifies holds the record that the repository shows to what it says of itself.
+func TestCommittedRecordVerifies(t *testing.T) {
+	dir := filepath.Join("..", "..", "reports", "quickstart")
+	runs, err := filepath.Glob(filepath.Join(dir, "runs", "*"))
+	if err != nil || len(runs) != 1 {
+		t.Fatalf("%s must hold exactly one run, it holds %d: %v", dir, len(runs), err)
+	}
+	if code, out := verify(t, dir, runs[0]); code != command.ExitPass {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+}
+
 func TestRealRecordVerifies(t *testing.T) {
 	dir, run := realRecord(t)
 	if code, out := verify(t, dir, run); code != command.ExitPass {
