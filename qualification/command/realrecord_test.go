@@ -83,7 +83,9 @@ func TestRealRecordVerifiesWithoutNetwork(t *testing.T) {
 		t.Skip("not-run: a network namespace of its own needs root on Linux")
 	}
 	program := filepath.Join(t.TempDir(), "ptah-qualify")
-	if out, err := exec.Command("go", "build", "-o", program, "../cmd/ptah-qualify").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-trimpath", "-o", program, "../cmd/ptah-qualify") // as "make quickstart" built it
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v: %s", err, out)
 	}
 	inside := exec.Command("unshare", "--net", program, "record", "verify", "--record", filepath.Join(dir, record.FileName),
