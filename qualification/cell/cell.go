@@ -22,7 +22,6 @@ import (
 	"ptah.run/ptah/qualification/lab/gobuild"
 	"ptah.run/ptah/qualification/matrix"
 	"ptah.run/ptah/qualification/matrix/catalogue"
-	"ptah.run/ptah/qualification/suites/bench"
 )
 
 // Options say what to run and where.
@@ -118,7 +117,7 @@ func runPhase(ctx context.Context, program, staging string, phase catalogue.Phas
 	command.Dir = filepath.Join(options.Repository, options.Suite.Package)
 	output := io.MultiWriter(log, options.Log)
 	command.Stdout, command.Stderr = output, output
-	command.Env = append(os.Environ(), bench.LabVariable+"="+options.LabFile, ledger.EnvironmentVariable+"="+staging)
+	command.Env = append(os.Environ(), lab.EnvironmentVariable+"="+options.LabFile, ledger.EnvironmentVariable+"="+staging)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = 30 * time.Second
 	err = command.Run()

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,12 +42,12 @@ func (q *quickstart) build(ctx context.Context, log io.Writer) error {
 	if err := q.description.Save(q.labFile); err != nil {
 		return Exit(ExitHarnessFailed, err)
 	}
-	return q.programs(ctx, images)
+	return q.programs(ctx)
 }
 
-// programs puts ptah, kubectl-ptah and kubectl where suites and people find them.
-func (q *quickstart) programs(ctx context.Context, images *lab.Images) error {
-	dir := tenant.ProgramDir(q.description)
+// programs puts ptah and kubectl-ptah beside the kubectl that the lab brought, where suites and people find them.
+func (q *quickstart) programs(ctx context.Context) error {
+	dir := q.description.BinDir
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Exit(ExitHarnessFailed, err)
 	}
@@ -57,15 +56,7 @@ func (q *quickstart) programs(ctx context.Context, images *lab.Images) error {
 			return Exit(ExitProductFailed, err)
 		}
 	}
-	assets, err := images.Assets(ctx, "")
-	if err != nil {
-		return labExit(err)
-	}
-	link := filepath.Join(dir, "kubectl")
-	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return Exit(ExitHarnessFailed, err)
-	}
-	return Exit(ExitHarnessFailed, os.Symlink(filepath.Join(assets, "kubectl"), link))
+	return nil
 }
 
 // install installs the chart by the digests that were just pushed.

@@ -95,7 +95,7 @@ func (q *quickstart) environment(databaseContainer string) ([]byte, error) {
 	}
 	lines := []struct{ name, value string }{
 		{"KUBECONFIG", q.description.Kubeconfig},
-		{"PATH", tenant.ProgramDir(q.description) + ":$PATH"},
+		{"PATH", q.description.BinDir + ":$PATH"},
 		{"LAB_REGISTRY", registry.LocalHost},
 		{"LAB_REGISTRY_IN_CLUSTER", registry.ClusterHost},
 		{"PTAH_OCI_USERNAME", registry.Username},

@@ -76,12 +76,7 @@ func Objects(registry lab.RegistryDescription, namespace string) ([]client.Objec
 
 // Program is where a lab keeps a program for people and suites: ptah, kubectl and kubectl-ptah.
 func Program(description *lab.Description, name string) string {
-	return filepath.Join(ProgramDir(description), name)
-}
-
-// ProgramDir is the folder of a lab's programs.
-func ProgramDir(description *lab.Description) string {
-	return filepath.Join(filepath.Dir(description.Kubeconfig), "bin")
+	return filepath.Join(description.BinDir, name)
 }
 
 // Artifact is a schema in the lab's registry.

@@ -27,9 +27,6 @@ import (
 	"ptah.run/ptah/qualification/lab/tenant"
 )
 
-// LabVariable names the file that describes the lab, as "ptah-qualify run" sets it.
-const LabVariable = "PTAH_LAB"
-
 // Bench is one suite's view of a lab. It is made once, in TestMain.
 type Bench struct {
 	Lab    *lab.Description
@@ -41,9 +38,9 @@ type Bench struct {
 // Open reads the lab's description from the file named by PTAH_LAB and opens the ledger.
 func Open() (*Bench, error) {
 	log.SetLogger(logr.Discard()) // errors come back as errors
-	path := os.Getenv(LabVariable)
+	path := os.Getenv(lab.EnvironmentVariable)
 	if path == "" {
-		return nil, fmt.Errorf("%s is not set: run the suite through \"ptah-qualify run\", or name the lab.json of a running lab", LabVariable)
+		return nil, fmt.Errorf("%s is not set: run the suite through \"ptah-qualify run\", or name the lab.json of a running lab", lab.EnvironmentVariable)
 	}
 	description, err := lab.Load(path)
 	if err != nil {

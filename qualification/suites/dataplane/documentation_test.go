@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"testing"
 
-	"ptah.run/ptah/qualification/lab/tenant"
 	"ptah.run/ptah/qualification/suites/bench"
 	"ptah.run/ptah/qualification/suites/transcript"
 )
@@ -25,7 +24,7 @@ func TestDocumentedFirstChange(t *testing.T) {
 		s.Need("the page can be read", err)
 		root, err := filepath.Abs("../../..")
 		s.Fixture(err)
-		environment := append(os.Environ(), "PATH="+tenant.ProgramDir(s.Bench.Lab)+":"+os.Getenv("PATH"))
+		environment := append(os.Environ(), "PATH="+s.Bench.Lab.BinDir+":"+os.Getenv("PATH"))
 		clear := func() {
 			// What a run that broke off left would make the page print other words.
 			reset := transcript.Step{Expected: []string{"…"}, Command: "source .ptah/env\n" +

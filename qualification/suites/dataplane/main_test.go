@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/e2e-framework/pkg/envconf"
 	"sigs.k8s.io/e2e-framework/pkg/features"
 
+	"ptah.run/ptah/qualification/lab"
 	"ptah.run/ptah/qualification/suites/bench"
 )
 
@@ -22,7 +23,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(bench.LabVariable) == "" {
+	if os.Getenv(lab.EnvironmentVariable) == "" {
 		os.Exit(m.Run()) // the probes' own tests; each scenario says that it is not run
 	}
 	var err error
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 func scenario(t *testing.T, name string, run func(context.Context, *bench.Scenario)) {
 	t.Helper()
 	if suite == nil {
-		t.Skipf("not-run: %s is not set, a scenario needs a lab (ptah-qualify run)", bench.LabVariable)
+		t.Skipf("not-run: %s is not set, a scenario needs a lab (ptah-qualify run)", lab.EnvironmentVariable)
 	}
 	suite.Test(t, features.New(name).Assess(name, func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
 		table.Scenario(t, name, func(s *bench.Scenario) { run(ctx, s) })
