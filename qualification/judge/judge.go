@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"ptah.run/ptah/qualification/audit"
+	"ptah.run/ptah/qualification/evidence/driverload"
+	"ptah.run/ptah/qualification/evidence/sample"
 	"ptah.run/ptah/qualification/evidence/scenario"
 	"ptah.run/ptah/qualification/matrix"
 	"ptah.run/ptah/qualification/profile"
@@ -22,7 +24,9 @@ type Evidence struct {
 	Inputs      matrix.Inputs // what that digest stands for
 	Root        string        // digest over everything the cell left
 	Ledgers     []Ledger
-	Audit       *Audit // nil where no audit log was kept
+	Audit       *Audit              // nil where no audit log was kept
+	Samples     *sample.Set         // nil where no readings were kept
+	Driver      *driverload.Account // nil where the driver kept no account of its load
 }
 
 // Ledger is the account of one suite. Whole is false where its completeness record is missing or does not fit; then

@@ -17,12 +17,12 @@ const module = "ptah.run/ptah/"
 // pure are the packages that import no client, open no file and read no clock, and import only one another.
 var pure = []string{
 	"qualification/profile", "qualification/profile/document", "qualification/matrix", "qualification/matrix/catalogue", "qualification/verdict",
-	"qualification/judge", "qualification/audit", "qualification/evidence/stream", "qualification/evidence/scenario",
+	"qualification/judge", "qualification/audit", "qualification/evidence/stream", "qualification/evidence/scenario", "qualification/evidence/sample", "qualification/evidence/driverload",
 }
 
 // allowed are the imports from elsewhere. Everything else is refused, so that a new one is a decision.
 var allowed = []string{
-	"bufio", "bytes", "cmp", "crypto/sha256", "encoding", "encoding/hex", "encoding/json", "errors", "fmt", "io", "math", "reflect", "regexp", "slices", "sort",
+	"bufio", "bytes", "cmp", "crypto/sha256", "encoding", "encoding/hex", "encoding/json", "errors", "fmt", "io", "maps", "math", "reflect", "regexp", "slices", "sort",
 	"strconv", "strings", "time", "go.yaml.in/yaml/v3",
 }
 

@@ -163,7 +163,10 @@ func loadCell(snapshot *evidence.Snapshot, cell evidence.CellEntry) (CellFile, e
 	if file.Evidence.Ledgers, err = loadLedgers(snapshot, cell, file.Files); err != nil {
 		return file, err
 	}
-	file.Evidence.Audit, err = loadAudit(snapshot, cell, file.Files)
+	if file.Evidence.Audit, err = loadAudit(snapshot, cell, file.Files); err != nil {
+		return file, err
+	}
+	file.Evidence.Samples, err = loadSamples(snapshot, cell, file.Files)
 	return file, err
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -65,12 +64,24 @@ func Passing(t testing.TB) *Case {
 
 func repository(t testing.TB, path string) []byte {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	data, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "..", "..", "..", path))
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A test runs in the folder of its package, and a binary built with -trimpath does not know its sources.
+	for !exists(filepath.Join(root, "go.mod")) && root != filepath.Dir(root) {
+		root = filepath.Dir(root)
+	}
+	data, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return data
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // At is a moment of the case.
