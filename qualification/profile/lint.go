@@ -91,15 +91,6 @@ func (p *Profile) perRefresh() (float64, bool) {
 	return 0, false
 }
 
-// Populations whose meaning lint knows.
-const (
-	PopulationRefresh   = "refresh"             // one read-only refresh of one resource
-	PopulationApply     = "apply"               // one Apply, from the approval to the proof
-	PopulationAll       = "every resource"      // resources changed or not
-	PopulationUnchanged = "unchanged resources" // resources that no round of changes touches
-	PopulationChanged   = "changed resources"
-)
-
 // lintCycles compares a demanded number of read-only cycles with the intervals there are, less those that the
 // changes of the workload cost a resource.
 func lintCycles(p *Profile, t Target) []Finding {

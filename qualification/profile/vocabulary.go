@@ -50,54 +50,6 @@ func (r *Requirement) UnmarshalText(text []byte) error {
 	return oneOf(r, text, Requirements()...)
 }
 
-// Metric is something that can be computed from evidence.
-type Metric string
-
-// Metrics.
-const (
-	// ManagerRequests counts the requests of the manager identity, from the audit logs of every API server.
-	ManagerRequests Metric = "manager-requests"
-	// ManagerWorkRequests is ManagerRequests without those for the leader election Lease, which cost the same
-	// whether or not there is work.
-	ManagerWorkRequests Metric = "manager-work-requests"
-	// RateLimitedResponses counts responses 429 to the manager identity.
-	RateLimitedResponses Metric = "rate-limited-responses"
-	// MeasuredDuration is the length of a measurement that a suite recorded.
-	MeasuredDuration Metric = "measured-duration"
-	// ReadOnlyCycles counts whole refreshes without mutation of each resource.
-	ReadOnlyCycles Metric = "read-only-cycles"
-	// ObservationAge is the age of the database observation of each resource.
-	ObservationAge Metric = "observation-age"
-)
-
-type metricRule struct {
-	unit    Unit
-	windows []WindowKind
-}
-
-var metricRules = map[Metric]metricRule{
-	ManagerRequests:      {UnitRequests, []WindowKind{Sliding, EachMeasurement, WholeRun}},
-	ManagerWorkRequests:  {UnitRequests, []WindowKind{Sliding, EachMeasurement, WholeRun}},
-	RateLimitedResponses: {UnitResponses, []WindowKind{WholeRun}},
-	MeasuredDuration:     {UnitSeconds, []WindowKind{EachMeasurement}},
-	ReadOnlyCycles:       {UnitCycles, []WindowKind{WholeRun}},
-	ObservationAge:       {UnitSeconds, []WindowKind{WholeRun}},
-}
-
-// UnmarshalText refuses unknown metrics.
-func (m *Metric) UnmarshalText(text []byte) error { return oneOf(m, text, sortedKeys(metricRules)...) }
-
-// Unit is the unit of a bound.
-type Unit string
-
-// Units.
-const (
-	UnitRequests  Unit = "requests"
-	UnitResponses Unit = "responses"
-	UnitSeconds   Unit = "seconds"
-	UnitCycles    Unit = "cycles"
-)
-
 // Statistic is how the samples of a population become one number.
 type Statistic string
 
@@ -165,11 +117,6 @@ func (f *FaultClass) UnmarshalText(text []byte) error {
 	return oneOf(f, text, FaultDrift, FaultConcurrentChange, FaultForgedIdentity, FaultWrongCredential, FaultDatabaseOutage,
 		FaultDatabaseDelay, FaultRegistryOutage, FaultManagerRestart, FaultAPIServerRestart, FaultOverload, FaultRetention,
 		FaultNodeIsolation, FaultStateLoss, FaultAdmissionOutage, FaultMonitoringOutage, FaultCertificateExpiry)
-}
-
-// UnmarshalText refuses unknown units.
-func (u *Unit) UnmarshalText(text []byte) error {
-	return oneOf(u, text, UnitRequests, UnitResponses, UnitSeconds, UnitCycles)
 }
 
 // UnmarshalText refuses unknown kinds of windows.
