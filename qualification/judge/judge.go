@@ -10,6 +10,7 @@ import (
 
 	"ptah.run/ptah/qualification/audit"
 	"ptah.run/ptah/qualification/evidence/driverload"
+	"ptah.run/ptah/qualification/evidence/phase"
 	"ptah.run/ptah/qualification/evidence/sample"
 	"ptah.run/ptah/qualification/evidence/scenario"
 	"ptah.run/ptah/qualification/matrix"
@@ -27,12 +28,14 @@ type Evidence struct {
 	Audit       *Audit              // nil where no audit log was kept
 	Samples     *sample.Set         // nil where no readings were kept
 	Driver      *driverload.Account // nil where the driver kept no account of its load
+	Phases      *phase.Account      // nil where the harness kept no account of its phases
 }
 
 // Ledger is the account of one suite. Whole is false where its completeness record is missing or does not fit; then
 // Problem says so, and Records are what could be read.
 type Ledger struct {
 	Suite   string
+	Phase   string // of the suite; empty for the ledger of a suite that was kept as a whole
 	Records []scenario.Record
 	Whole   bool
 	Problem string

@@ -17,7 +17,7 @@ const module = "ptah.run/ptah/"
 // pure are the packages that import no client, open no file and read no clock, and import only one another.
 var pure = []string{
 	"qualification/profile", "qualification/profile/document", "qualification/matrix", "qualification/matrix/catalogue", "qualification/verdict",
-	"qualification/judge", "qualification/audit", "qualification/evidence/stream", "qualification/evidence/scenario", "qualification/evidence/sample", "qualification/evidence/driverload",
+	"qualification/judge", "qualification/audit", "qualification/evidence/stream", "qualification/evidence/scenario", "qualification/evidence/sample", "qualification/evidence/driverload", "qualification/evidence/phase",
 }
 
 // allowed are the imports from elsewhere. Everything else is refused, so that a new one is a decision.

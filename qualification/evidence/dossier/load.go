@@ -3,7 +3,6 @@ package dossier
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -15,7 +14,6 @@ import (
 	"ptah.run/ptah/qualification/evidence"
 	"ptah.run/ptah/qualification/evidence/ledger"
 	"ptah.run/ptah/qualification/evidence/scenario"
-	"ptah.run/ptah/qualification/evidence/stream"
 	"ptah.run/ptah/qualification/judge"
 	"ptah.run/ptah/qualification/matrix"
 	"ptah.run/ptah/qualification/matrix/catalogue"
@@ -166,7 +164,13 @@ func loadCell(snapshot *evidence.Snapshot, cell evidence.CellEntry) (CellFile, e
 	if file.Evidence.Audit, err = loadAudit(snapshot, cell, file.Files); err != nil {
 		return file, err
 	}
-	file.Evidence.Samples, err = loadSamples(snapshot, cell, file.Files)
+	if file.Evidence.Samples, err = loadSamples(snapshot, cell, file.Files); err != nil {
+		return file, err
+	}
+	if file.Evidence.Phases, err = loadPhases(snapshot, cell, file.Files); err != nil {
+		return file, err
+	}
+	file.Evidence.Driver, err = loadDriver(snapshot, cell, file.Files)
 	return file, err
 }
 
@@ -181,18 +185,18 @@ func contradiction(inputs matrix.Inputs, release Release) error {
 func loadLedgers(snapshot *evidence.Snapshot, cell evidence.CellEntry, files []evidence.Entry) ([]judge.Ledger, error) {
 	var ledgers []judge.Ledger
 	for _, entry := range files {
-		suite, rest, _ := strings.Cut(strings.TrimPrefix(entry.Name, "suites/"), "/")
-		if !strings.HasPrefix(entry.Name, "suites/") || rest != ledger.FileName {
+		suite, phase, ok := ledgerOf(entry.Name)
+		if !ok {
 			continue
 		}
 		data, err := snapshot.ReadFile(cell.Prefix() + entry.Name)
 		if err != nil {
 			return nil, err
 		}
-		loaded := judge.Ledger{Suite: suite, Whole: true, Digest: entry.Digest}
+		loaded := judge.Ledger{Suite: suite, Phase: phase, Whole: true, Digest: entry.Digest}
 		loaded.Records, err = scenario.Read(bytes.NewReader(data))
 		if err != nil {
-			if !errors.Is(err, stream.ErrIncomplete) && !errors.Is(err, stream.ErrAltered) && !errors.Is(err, stream.ErrMalformed) {
+			if !isDefect(err) {
 				return nil, err
 			}
 			loaded.Whole, loaded.Problem = false, err.Error()
@@ -200,6 +204,22 @@ func loadLedgers(snapshot *evidence.Snapshot, cell evidence.CellEntry, files []e
 		ledgers = append(ledgers, loaded)
 	}
 	return ledgers, nil
+}
+
+// ledgerOf says whose ledger an entry of a cell is: that of one phase of a suite, or that of a suite as a whole, which
+// is how runs of a single phase were kept at first. What preparation left is nobody's ledger.
+func ledgerOf(name string) (suite, phase string, ok bool) {
+	segments := strings.Split(name, "/")
+	if segments[0] != "suites" || segments[len(segments)-1] != ledger.FileName {
+		return "", "", false
+	}
+	switch len(segments) {
+	case 3:
+		return segments[1], "", true
+	case 4:
+		return segments[1], segments[2], true
+	}
+	return "", "", false
 }
 
 // loadAudit reads the audit logs. They are copies of files that an API server may have been writing, so a cut last
