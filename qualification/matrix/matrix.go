@@ -3,7 +3,7 @@ package matrix
 
 import (
 	"fmt"
-	"regexp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,12 +19,21 @@ const (
 // AxisSuite is the axis that names the suite of a functional cell.
 const AxisSuite = "suite"
 
+// Attributes that a cell is asked for by name. At most one axis of a matrix gives each.
+const (
+	AttributeMinor    = "minor"    // Kubernetes minor, such as 1.37
+	AttributeEngine   = "engine"   // of the database, such as PostgreSQL
+	AttributeVersion  = "version"  // release line of the database, such as 17
+	AttributePlatform = "platform" // such as linux/amd64
+)
+
 // Matrix is one declared matrix.
 type Matrix struct {
 	APIVersion string  `json:"apiVersion"`
 	Kind       string  `json:"kind"`
 	Name       string  `json:"name"`
 	Summary    string  `json:"summary"`
+	Suite      string  `json:"suite,omitempty"` // suite that every cell runs, where no axis names one
 	Axes       []Axis  `json:"axes"`
 	Except     []Skip  `json:"except,omitempty"`
 	Depths     []Depth `json:"depths"`
@@ -42,6 +51,8 @@ type Value struct {
 	Name       string            `json:"name"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Minutes    int               `json:"minutes,omitempty"` // estimated length it adds to a cell on four cores
+	Implied    bool              `json:"implied,omitempty"` // left out of the key of a cell; at most one value of an axis
+	Planned    string            `json:"planned,omitempty"` // why its cells cannot run yet: they exist, and are not run
 }
 
 // Skip removes the combinations that it matches from the product of the axes, for a reason.
@@ -54,7 +65,14 @@ type Skip struct {
 type Depth struct {
 	Name    string                `json:"name"`
 	Summary string                `json:"summary"`
+	Needs   *Needs                `json:"needs,omitempty"`
 	Select  []map[string][]string `json:"select"` // axis to its admitted values; an axis left out admits every value
+}
+
+// Needs is the least machine on which a cell of a depth shows anything.
+type Needs struct {
+	Cores     int `json:"cores"`
+	MemoryGiB int `json:"memoryGiB"`
 }
 
 // Cell is one point of a matrix.
@@ -64,10 +82,49 @@ type Cell struct {
 	Axes       map[string]string `json:"axes"`
 	Attributes map[string]string `json:"attributes,omitempty"` // "axis.attribute" to value
 	Minutes    int               `json:"minutes,omitempty"`
+	Runs       string            `json:"suite,omitempty"`   // suite of the matrix, where no axis names one
+	Planned    []string          `json:"planned,omitempty"` // why the cell cannot run yet; it is not-run for these reasons
 }
 
-// Suite is the suite of the cell, empty where the matrix has no such axis.
-func (c Cell) Suite() string { return c.Axes[AxisSuite] }
+// Suite is the suite that the cell runs, empty where neither an axis nor the matrix names one.
+func (c Cell) Suite() string {
+	if named := c.Axes[AxisSuite]; named != "" {
+		return named
+	}
+	return c.Runs
+}
+
+// Attribute is the value of an attribute whichever axis gives it, and empty where the cell leaves it open.
+func (c Cell) Attribute(name string) string {
+	for key, value := range c.Attributes {
+		if _, attribute, _ := strings.Cut(key, "."); attribute == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// Minor is the Kubernetes minor of the cell, such as 1.37.
+func (c Cell) Minor() string { return c.Attribute(AttributeMinor) }
+
+// Database is the engine of the cell and its release line, such as PostgreSQL and 17.
+func (c Cell) Database() (engine, version string) {
+	return c.Attribute(AttributeEngine), c.Attribute(AttributeVersion)
+}
+
+// Platform is the platform of the cell, such as linux/amd64. It is empty where any platform will do.
+func (c Cell) Platform() string { return c.Attribute(AttributePlatform) }
+
+// Matches says whether the values of the axes of the cell are among the admitted ones. An axis left out admits every
+// value.
+func (c Cell) Matches(where map[string][]string) bool {
+	for axis, values := range where {
+		if !slices.Contains(values, c.Axes[axis]) {
+			return false
+		}
+	}
+	return true
+}
 
 // Decode reads a matrix strictly. Errors are one sentence with document, line and field.
 func Decode(name string, data []byte) (*Matrix, error) {
@@ -95,7 +152,7 @@ func (m *Matrix) Digest() string {
 
 // Cells returns every cell, in the order of the declared axes and values.
 func (m *Matrix) Cells() []Cell {
-	cells := []Cell{{Matrix: m.Name, Axes: map[string]string{}, Attributes: map[string]string{}}}
+	cells := []Cell{{Matrix: m.Name, Runs: m.Suite, Axes: map[string]string{}, Attributes: map[string]string{}}}
 	for _, axis := range m.Axes {
 		var next []Cell
 		for _, cell := range cells {
@@ -106,150 +163,52 @@ func (m *Matrix) Cells() []Cell {
 		cells = next
 	}
 	return slices.DeleteFunc(cells, func(cell Cell) bool {
-		return slices.ContainsFunc(m.Except, func(skip Skip) bool { return matches(cell, skip.Where) })
+		return slices.ContainsFunc(m.Except, func(skip Skip) bool { return cell.Matches(skip.Where) })
 	})
 }
 
 func (c Cell) with(axis string, value Value) Cell {
-	next := Cell{Matrix: c.Matrix, Key: value.Name, Axes: map[string]string{axis: value.Name}, Attributes: map[string]string{}, Minutes: c.Minutes + value.Minutes}
-	if c.Key != "" {
+	next := Cell{Matrix: c.Matrix, Runs: c.Runs, Key: c.Key, Axes: map[string]string{axis: value.Name}, Attributes: map[string]string{},
+		Minutes: c.Minutes + value.Minutes, Planned: slices.Clone(c.Planned)}
+	switch {
+	case value.Implied:
+	case c.Key == "":
+		next.Key = value.Name
+	default:
 		next.Key = c.Key + "." + value.Name
 	}
-	for name, known := range c.Axes {
-		next.Axes[name] = known
+	if value.Planned != "" {
+		next.Planned = append(next.Planned, value.Planned)
 	}
-	for name, known := range c.Attributes {
-		next.Attributes[name] = known
-	}
+	maps.Copy(next.Axes, c.Axes)
+	maps.Copy(next.Attributes, c.Attributes)
 	for name, attribute := range value.Attributes {
 		next.Attributes[axis+"."+name] = attribute
 	}
 	return next
 }
 
-func matches(cell Cell, where map[string][]string) bool {
-	for axis, values := range where {
-		if !slices.Contains(values, cell.Axes[axis]) {
-			return false
+// Depth returns the depth of that name.
+func (m *Matrix) Depth(name string) (Depth, error) {
+	var known []string
+	for _, depth := range m.Depths {
+		if depth.Name == name {
+			return depth, nil
 		}
+		known = append(known, depth.Name)
 	}
-	return true
+	return Depth{}, fmt.Errorf("matrix %s has no depth %q, use one of: %s", m.Name, name, strings.Join(known, ", "))
 }
 
 // Select returns the cells of a depth. An unknown depth and one that selects nothing are errors.
 func (m *Matrix) Select(depth string) ([]Cell, error) {
-	var known []string
-	for _, candidate := range m.Depths {
-		known = append(known, candidate.Name)
-		if candidate.Name != depth {
-			continue
-		}
-		selected := slices.DeleteFunc(m.Cells(), func(cell Cell) bool {
-			return !slices.ContainsFunc(candidate.Select, func(where map[string][]string) bool { return matches(cell, where) })
-		})
-		if len(selected) == 0 {
-			return nil, fmt.Errorf("depth %s of matrix %s selects no cell, and nothing is never a pass", depth, m.Name)
-		}
-		return selected, nil
-	}
-	return nil, fmt.Errorf("matrix %s has no depth %q, use one of: %s", m.Name, depth, strings.Join(known, ", "))
-}
-
-var (
-	namePattern  = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	valuePattern = regexp.MustCompile(`^[a-z0-9]+([.-][a-z0-9]+)*$`)
-)
-
-func refuse(path, format string, arguments ...any) error {
-	return &document.Error{Path: path, Problem: fmt.Sprintf(format, arguments...)}
-}
-
-func (m *Matrix) validate() error {
-	switch {
-	case m.APIVersion != APIVersion:
-		return refuse("apiVersion", "it must be %s, not %q", APIVersion, m.APIVersion)
-	case m.Kind != Kind:
-		return refuse("kind", "it must be %s, not %q", Kind, m.Kind)
-	case !namePattern.MatchString(m.Name):
-		return refuse("name", "give the matrix a name of lower-case words joined by dashes, not %q", m.Name)
-	case len(m.Axes) == 0:
-		return refuse("axes", "declare at least one axis")
-	case len(m.Depths) == 0:
-		return refuse("depths", "declare at least one depth")
-	}
-	axes, err := m.validateAxes()
+	chosen, err := m.Depth(depth)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i, skip := range m.Except {
-		path := fmt.Sprintf("except[%d]", i)
-		if skip.Reason == "" || len(skip.Where) == 0 {
-			return refuse(path, "say which combinations are left out, and why")
-		}
-		if err := validateWhere(path+".where", skip.Where, axes); err != nil {
-			return err
-		}
+	selected := slices.DeleteFunc(m.Cells(), func(cell Cell) bool { return !slices.ContainsFunc(chosen.Select, cell.Matches) })
+	if len(selected) == 0 {
+		return nil, fmt.Errorf("depth %s of matrix %s selects no cell, and nothing is never a pass", depth, m.Name)
 	}
-	return m.validateDepths(axes)
-}
-
-func (m *Matrix) validateAxes() (map[string][]string, error) {
-	axes := map[string][]string{}
-	for i, axis := range m.Axes {
-		path := fmt.Sprintf("axes[%d]", i)
-		if _, twice := axes[axis.Name]; twice || !namePattern.MatchString(axis.Name) {
-			return nil, refuse(path+".name", "give each axis a name of its own of lower-case words, not %q", axis.Name)
-		}
-		if len(axis.Values) == 0 {
-			return nil, refuse(path+".values", "an axis has at least one value")
-		}
-		for j, value := range axis.Values {
-			if !valuePattern.MatchString(value.Name) || slices.Contains(axes[axis.Name], value.Name) {
-				return nil, refuse(fmt.Sprintf("%s.values[%d].name", path, j), "give each value a name of its own of lower-case words, not %q", value.Name)
-			}
-			if value.Minutes < 0 {
-				return nil, refuse(fmt.Sprintf("%s.values[%d].minutes", path, j), "it cannot be negative")
-			}
-			axes[axis.Name] = append(axes[axis.Name], value.Name)
-		}
-	}
-	return axes, nil
-}
-
-func (m *Matrix) validateDepths(axes map[string][]string) error {
-	seen := map[string]bool{}
-	for i, depth := range m.Depths {
-		path := fmt.Sprintf("depths[%d]", i)
-		if !namePattern.MatchString(depth.Name) || seen[depth.Name] {
-			return refuse(path+".name", "give each depth a name of its own of lower-case words, not %q", depth.Name)
-		}
-		seen[depth.Name] = true
-		if len(depth.Select) == 0 {
-			return refuse(path+".select", "say which cells belong to it; one empty selector {} selects all")
-		}
-		for j, where := range depth.Select {
-			if err := validateWhere(fmt.Sprintf("%s.select[%d]", path, j), where, axes); err != nil {
-				return err
-			}
-		}
-		if _, err := m.Select(depth.Name); err != nil {
-			return refuse(path, "%v", err)
-		}
-	}
-	return nil
-}
-
-func validateWhere(path string, where map[string][]string, axes map[string][]string) error {
-	for axis, values := range where {
-		known, ok := axes[axis]
-		if !ok {
-			return refuse(path+"."+axis, "the matrix has no such axis")
-		}
-		for _, value := range values {
-			if !slices.Contains(known, value) {
-				return refuse(path+"."+axis, "the axis has no value %q, it has: %s", value, strings.Join(known, ", "))
-			}
-		}
-	}
-	return nil
+	return selected, nil
 }

@@ -109,6 +109,12 @@ func TestRefusals(t *testing.T) {
 		"should refuse a selector of an unknown value":   {"kubernetes: [kubernetes-1.37], platform", "kubernetes: [kubernetes-1.38], platform", "depths[0].select[0].kubernetes"},
 		"should refuse a depth without a selector":       {"select: [{}]", "select: []", "depths[2].select"},
 		"should refuse two depths of one name":           {"name: release", "name: smoke", "depths[2].name"},
+		"should refuse a machine without cores":          {"summary: Some.", "summary: Some., needs: {memoryGiB: 8}", "depths[1].needs: say how many cores"},
+		"should refuse a machine without memory":         {"summary: Some.", "summary: Some., needs: {cores: 2}", "depths[1].needs: say how many cores"},
+		"should refuse a suite beside an axis of suites": {"summary: For tests.", "summary: For tests.\nsuite: capacity", "m.yaml: suite: name the suite either here"},
+		"should refuse a suite with blanks":              {"summary: For tests.\naxes:\n  - name: suite", "summary: For tests.\nsuite: a b\naxes:\n  - name: sweet", "m.yaml: suite: name the suite"},
+		"should refuse two values out of the key":        {"[{name: amd64}, {name: arm64}]", "[{name: amd64, implied: true}, {name: arm64, implied: true}]", "is that of two cells or empty"},
+		"should refuse an attribute of two axes":         {"{name: amd64}", "{name: amd64, attributes: {minor: \"1.36\"}}", "axes[2].values[0].attributes.minor: the axis kubernetes gives it already"},
 		"should refuse a depth that selects nothing":     {"suite: [data-plane], kubernetes: [kubernetes-1.37], platform: [amd64]", "suite: [lifecycle], platform: [arm64]", "selects no cell"},
 	}
 	for name, test := range cases {
@@ -126,6 +132,36 @@ func TestRefusals(t *testing.T) {
 		if _, err := Decode("m.yaml", []byte(text)); err == nil {
 			t.Errorf("%s: it was accepted", name)
 		}
+	}
+}
+
+func TestACellSaysWhatItRunsWhereAndWhyItCannot(t *testing.T) {
+	text := strings.Replace(base, "[{name: amd64}, {name: arm64}]", "[{name: amd64, implied: true}, {name: arm64, attributes: {platform: linux/arm64}, planned: No machine.}]", 1)
+	text = strings.Replace(text, "{name: lifecycle, minutes: 20}", "{name: lifecycle, minutes: 20, planned: Not written.}", 1)
+	cells := decode(t, strings.Replace(text, "except:\n  - {where: {suite: [lifecycle], platform: [arm64]}, reason: No machine is long enough.}\n", "", 1)).Cells()
+	for i, want := range map[int]struct{ key, platform, planned string }{
+		0: {"data-plane.kubernetes-1.36", "", ""},
+		1: {"data-plane.kubernetes-1.36.arm64", "linux/arm64", "No machine."},
+		7: {"lifecycle.kubernetes-1.37.arm64", "linux/arm64", "Not written.; No machine."},
+	} {
+		cell := cells[i]
+		if cell.Key != want.key || cell.Platform() != want.platform || strings.Join(cell.Planned, "; ") != want.planned {
+			t.Errorf("%d: %+v", i, cell)
+		}
+	}
+	if cells[7].Minor() != "1.37" || len(cells[6].Planned) != 1 {
+		t.Errorf("%+v, %+v", cells[6], cells[7])
+	}
+	one := decode(t, "apiVersion: qualification.ptah.run/v1\nkind: Matrix\nname: capacity\nsummary: S.\nsuite: capacity\naxes:\n  - {name: edge, values: [{name: a, attributes: {engine: MySQL, version: \"8.4\"}}]}\ndepths:\n  - {name: smoke, summary: S., select: [{}]}\n").Cells()[0]
+	if engine, version := one.Database(); one.Suite() != "capacity" || engine != "MySQL" || version != "8.4" || one.Minor() != "" {
+		t.Errorf("%+v", one)
+	}
+}
+
+// Records that were signed before hold this digest.
+func TestAMatrixWithoutWhatCameLaterKeepsItsDigest(t *testing.T) {
+	if digest := decode(t, base).Digest(); digest != "sha256:b027e823c4884429a794423a6fcaa1654fd0d452e6a2ec10c3dd668cbafe1def" {
+		t.Error(digest)
 	}
 }
 
