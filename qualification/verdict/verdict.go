@@ -1,8 +1,9 @@
 // Package verdict is the vocabulary of judgement: states, causes and typed reasons, and the one function that
 // aggregates them. It is pure.
 //
-// Only pass satisfies anything. An empty set is never a pass. Adding a verdict to a set can never improve the
-// aggregate, and the order of the set does not matter.
+// Only pass satisfies anything. An empty set is never a pass. Adding a verdict to a set that is not empty can never
+// improve the aggregate, and the order of the set does not matter. So the verdicts form a lattice: states from pass
+// down to fail, causes within each state from the harness to the product, and Aggregate is its meet.
 package verdict
 
 import (
@@ -63,6 +64,25 @@ const (
 	InputsDiffer       Code = "inputs-differ"
 	NoEvidence         Code = "no-evidence-declared"
 	FaultOverlaps      Code = "fault-overlaps"
+
+	SourceMissing   Code = "source-missing"   // the cell kept no readings of what is asked for
+	SourceNotWhole  Code = "source-not-whole" // the readings were cut, altered or reordered
+	ReadingFailed   Code = "reading-failed"   // a reading inside of the window failed
+	ReadingsGap     Code = "readings-gap"     // nobody looked for too long
+	SeriesMissing   Code = "series-missing"   // a process does not report what is asked for, which is not zero
+	ProcessMissing  Code = "process-missing"  // fewer or more processes were read than the profile declares
+	CounterReset    Code = "counter-reset"    // a counter began anew, and what it had counted last was not read
+	Undecided       Code = "undecided"        // the bound lies between the least and the most that it can have been
+	WindowTooShort  Code = "window-too-short" // the run ended before what the profile declares
+	Unreachable     Code = "target-unreachable"
+	FaultMissing    Code = "fault-missing"      // no interval of a fault is recorded
+	StaleAlert      Code = "stale-notification" // the alert was on before the fault began
+	AlertMissing    Code = "alert-not-delivered"
+	PhaseEndedEarly Code = "phase-ended-early"
+	OutOfOrder      Code = "scenario-out-of-order"
+	Preparation     Code = "preparation-is-no-coverage"
+	DriverBusy      Code = "driver-was-the-bottleneck"
+	DriverUnknown   Code = "driver-load-unknown"
 )
 
 // Reason is one reason for a verdict other than pass. Subject names what it is about: a scenario, a file, a target.
@@ -88,8 +108,10 @@ func New(state State, cause Cause, code Code, subject, format string, arguments 
 	return Verdict{State: state, Cause: cause, Reasons: []Reason{reason}}
 }
 
-// Satisfies says whether the verdict satisfies a requirement. Only pass does.
-func (v Verdict) Satisfies() bool { return v.State == Pass }
+// Satisfies says whether the verdict satisfies a requirement. Only pass does, and a pass has neither cause nor reason.
+func (v Verdict) Satisfies() bool {
+	return v.State == Pass && v.Cause == NoCause && len(v.Reasons) == 0
+}
 
 // String returns the state, and the cause where there is one.
 func (v Verdict) String() string {
@@ -100,22 +122,17 @@ func (v Verdict) String() string {
 }
 
 // Aggregate returns the worst state of a set, the gravest cause among the verdicts of that state, and all reasons.
-// The aggregate of nothing is not-run. A state this package does not know counts as void.
+// The aggregate of nothing is not-run. What contradicts itself counts as void: a state this package does not know, and a
+// pass that has a cause or a reason.
 func Aggregate(verdicts ...Verdict) Verdict {
 	if len(verdicts) == 0 {
 		return New(NotRun, Unknown, EmptySet, "", "nothing was judged, and nothing is never a pass")
 	}
 	result := Verdict{State: Pass}
 	for _, v := range verdicts {
-		state := v.State
-		if rank(state) < 0 {
-			state = Void
-		}
-		switch {
-		case rank(state) > rank(result.State):
-			result.State, result.Cause = state, v.Cause
-		case state == result.State && gravity(v.Cause) > gravity(result.Cause):
-			result.Cause = v.Cause
+		v = v.normal()
+		if Worse(v, result) {
+			result.State, result.Cause = v.State, v.Cause
 		}
 		result.Reasons = append(result.Reasons, v.Reasons...)
 	}
@@ -126,10 +143,22 @@ func Aggregate(verdicts ...Verdict) Verdict {
 
 // Worse says whether a is worse than b: a worse state, or the same state with a graver cause.
 func Worse(a, b Verdict) bool {
+	a, b = a.normal(), b.normal()
 	if rank(a.State) != rank(b.State) {
 		return rank(a.State) > rank(b.State)
 	}
 	return gravity(a.Cause) > gravity(b.Cause)
+}
+
+// normal returns the verdict as it counts: a cause that nobody knows is unknown.
+func (v Verdict) normal() Verdict {
+	if rank(v.State) < 0 || (v.State == Pass && !v.Satisfies()) {
+		v.State = Void
+	}
+	if gravity(v.Cause) < 0 || (v.State != Pass && v.Cause == NoCause) {
+		v.Cause = Unknown
+	}
+	return v
 }
 
 func rank(state State) int {
