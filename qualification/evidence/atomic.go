@@ -18,6 +18,9 @@ type unusable struct{ error }
 
 func (u unusable) Unwrap() []error { return []error{u.error, ErrUnusableFolder} }
 
+// draftPattern names the files that are being written and become visible under another name.
+const draftPattern = ".writing-*"
+
 // WriteFileAtomic writes data to path so that a reader sees either nothing new or all of it: into a file beside it,
 // flushed, then renamed. On an error nothing is left behind. The directory must exist.
 func WriteFileAtomic(path string, data []byte) error { return WriteFileAtomicMode(path, data, 0o644) }
@@ -25,7 +28,7 @@ func WriteFileAtomic(path string, data []byte) error { return WriteFileAtomicMod
 // WriteFileAtomicMode is WriteFileAtomic with the permissions of the file.
 func WriteFileAtomicMode(path string, data []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
-	file, err := os.CreateTemp(dir, ".writing-*")
+	file, err := os.CreateTemp(dir, draftPattern)
 	if err != nil {
 		return unwritable(dir, err)
 	}

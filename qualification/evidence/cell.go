@@ -1,8 +1,10 @@
 package evidence
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -65,19 +67,57 @@ func latestFinished(cells []CellEntry, key string) (CellEntry, bool) {
 // Key is the key of the cell.
 func (c *Cell) Key() string { return c.entry.Key }
 
-// PutFile stores a file of the cell.
+// PutFile stores a file of the cell. A finished cell takes none.
 func (c *Cell) PutFile(name string, content io.Reader) (Entry, error) {
+	if err := c.open(name); err != nil {
+		return Entry{}, err
+	}
 	return c.run.PutFile(c.entry.Prefix()+name, content)
 }
 
-// Stream starts a stream of the cell.
-func (c *Cell) Stream(name string) (*Stream, error) { return c.run.Stream(c.entry.Prefix() + name) }
+// Stream starts a stream of the cell. A finished cell takes none.
+func (c *Cell) Stream(name string) (*Stream, error) {
+	if err := c.open(name); err != nil {
+		return nil, err
+	}
+	return c.run.Stream(c.entry.Prefix() + name)
+}
 
-// Finish closes the attempt. A cell that was never finished is judged as not run.
+func (c *Cell) open(name string) error {
+	if c.entry.Finished {
+		return fmt.Errorf("store %s: cell %s is finished, and its evidence stays what it was then", name, c.entry.Key)
+	}
+	return nil
+}
+
+// Finish closes the attempt. A cell that was never finished is judged as not run. A cell with a stream that is still
+// being written is not finished: its evidence would be without it.
 func (c *Cell) Finish() error {
+	if err := errors.Join(c.open("its end"), c.run.writing(c.entry.Prefix())); err != nil {
+		return fmt.Errorf("finish cell %s: %w", c.entry.Key, err)
+	}
 	c.entry.Finished = true
 	c.entry.Root = cellRoot(c.run.Entries(), c.entry)
 	return c.run.note(journalLine{Event: "cell-finished", Cell: &c.entry})
+}
+
+// writing names what is still being written under a prefix.
+func (r *Run) writing(prefix string) error {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for name := range r.streams {
+		if strings.HasPrefix(name, prefix) {
+			return fmt.Errorf("%s is still being written", name)
+		}
+	}
+	return nil
+}
+
+// Attempts returns every attempt at every cell up to now, in the order in which they began.
+func (r *Run) Attempts() []CellEntry {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return slices.Clone(r.cells)
 }
 
 // cellRoot digests the names and contents of an attempt, names relative to it: two runs that saw the same bytes

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"ptah.run/ptah/qualification/evidence/stream"
@@ -23,7 +24,21 @@ type journalLine struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-// Note journals something a person or a resumed run may want to know. Data may be nil.
+// Note is what somebody journalled beside evidence.
+type Note struct {
+	At      time.Time
+	Message string
+	Data    json.RawMessage // nil where there is none
+}
+
+// Notes returns what was journalled with Note, in order, by this process and by those before it.
+func (r *Run) Notes() []Note {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return slices.Clone(r.notes)
+}
+
+// Note journals something a person or a resumed run may want to know. Data may be nil. It is on disk on return.
 func (r *Run) Note(message string, data any) error {
 	line := journalLine{Event: "note", Message: message}
 	if data != nil {
@@ -66,6 +81,9 @@ func (r *Run) noteLocked(line journalLine) error {
 func (r *Run) apply(line journalLine) {
 	if line.Entry != nil {
 		r.entries[line.Entry.Name] = *line.Entry
+	}
+	if line.Event == "note" {
+		r.notes = append(r.notes, Note{At: line.At, Message: line.Message, Data: line.Data})
 	}
 	if line.Cell == nil {
 		return
@@ -113,6 +131,9 @@ func (r *Run) replay() error {
 
 func parseJournal(data []byte) ([]journalLine, error) {
 	var lines []journalLine
+	if len(data) == 0 {
+		return nil, nil // its process died before the first line was on disk
+	}
 	for i, raw := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
 		var line journalLine
 		if err := json.Unmarshal(raw, &line); err != nil {

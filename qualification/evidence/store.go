@@ -84,6 +84,7 @@ type Run struct {
 	lines   int
 	entries map[string]Entry
 	cells   []CellEntry
+	notes   []Note
 	streams map[string]bool
 	closed  bool
 }
@@ -99,35 +100,72 @@ var (
 	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 )
 
-// CreateRun creates <root>/runs/<id> and returns the run. The id is lower-case letters, digits and dashes.
+// CreateRun creates <root>/runs/<id> and returns the run. The id is lower-case letters, digits and dashes. The folder
+// appears with its identity and its journal in it or not at all, so that a run that can be seen can be opened again.
 func CreateRun(root, id string, options ...Option) (*Run, error) {
 	if !idPattern.MatchString(id) {
 		return nil, fmt.Errorf("create run: the id %q must be at most 63 lower-case letters, digits and dashes", id)
 	}
-	dir := filepath.Join(root, "runs", id)
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return nil, fmt.Errorf("create run %s: %w", id, unwritable(filepath.Dir(dir), err))
+	runs := filepath.Join(root, "runs")
+	dir := filepath.Join(runs, id)
+	if err := os.MkdirAll(runs, 0o755); err != nil {
+		return nil, fmt.Errorf("create run %s: %w", id, unwritable(runs, err))
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return nil, unusable{fmt.Errorf("create run %s: %s exists already, evidence is never overwritten; choose another id", id, dir)}
+	if _, err := os.Lstat(dir); err == nil {
+		return nil, existing(id, dir)
+	}
+	draft, err := os.MkdirTemp(runs, ".creating-")
+	if err != nil {
+		return nil, fmt.Errorf("create run %s: %w", id, unwritable(runs, err))
+	}
+	run, err := draftRun(draft, id, options)
+	if err != nil {
+		_ = os.RemoveAll(draft)
+		return nil, fmt.Errorf("create run %s: %w", id, err)
+	}
+	// A rename replaces nothing but an empty folder, which holds no evidence.
+	if err := os.Rename(draft, dir); err != nil {
+		_ = run.journal.Close()
+		_ = os.RemoveAll(draft)
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.ENOTDIR) {
+			return nil, existing(id, dir)
 		}
 		return nil, fmt.Errorf("create run %s: %w", id, err)
 	}
-	run := newRun(dir, options)
+	run.dir = dir
+	if err := syncDir(runs); err != nil {
+		_ = run.journal.Close()
+		return nil, fmt.Errorf("create run %s: %w", id, err)
+	}
+	return run, nil
+}
+
+func existing(id, dir string) error {
+	return unusable{fmt.Errorf("create run %s: %s exists already, evidence is never overwritten; choose another id", id, dir)}
+}
+
+// draftRun makes everything that a run has from its first moment, in a folder that nobody looks into.
+func draftRun(draft, id string, options []Option) (*Run, error) {
+	if err := os.Chmod(draft, 0o755); err != nil {
+		return nil, err
+	}
+	run := newRun(draft, options)
 	run.identity = Identity{Schema: Schema, ID: id, CreatedAt: run.now().UTC()}
 	for _, sub := range []string{objectsDir, partialDir} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			return nil, fmt.Errorf("create run %s: %w", id, err)
+		if err := os.MkdirAll(filepath.Join(draft, sub), 0o755); err != nil {
+			return nil, err
 		}
 	}
-	if err := WriteFileAtomic(filepath.Join(dir, identityFile), encodeIndented(run.identity)); err != nil {
-		return nil, fmt.Errorf("create run %s: %w", id, err)
+	if err := WriteFileAtomic(filepath.Join(draft, identityFile), encodeIndented(run.identity)); err != nil {
+		return nil, err
 	}
 	if err := run.openJournal(); err != nil {
 		return nil, err
 	}
-	return run, run.note(journalLine{Event: "created"})
+	if err := errors.Join(run.note(journalLine{Event: "created"}), syncDir(draft)); err != nil {
+		return nil, errors.Join(err, run.journal.Close())
+	}
+	return run, nil
 }
 
 // OpenRun opens a run that was created and not closed, to go on with it. Everything journalled is kept.
@@ -146,17 +184,13 @@ func OpenRun(dir string, options ...Option) (*Run, error) {
 	if err := run.openJournal(); err != nil {
 		return nil, err
 	}
-	if err := run.replay(); err != nil {
-		_ = run.journal.Close()
-		return nil, fmt.Errorf("open run %s: %w", dir, err)
+	for _, step := range []func() error{run.replay, run.clear, func() error { return run.note(journalLine{Event: "resumed"}) }, run.claimObjects} {
+		if err := step(); err != nil {
+			_ = run.journal.Close()
+			return nil, fmt.Errorf("open run %s: %w", dir, err)
+		}
 	}
-	if err := os.RemoveAll(filepath.Join(dir, partialDir)); err != nil {
-		return nil, fmt.Errorf("open run %s: clear unfinished files: %w", dir, err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, partialDir), 0o755); err != nil {
-		return nil, fmt.Errorf("open run %s: %w", dir, err)
-	}
-	return run, run.note(journalLine{Event: "resumed"})
+	return run, nil
 }
 
 func newRun(dir string, options []Option) *Run {
