@@ -114,10 +114,17 @@ func (l *Ledger) Close() error {
 	if l.err == nil {
 		_, l.err = l.stream.Close()
 	}
-	if syncer, ok := l.file.(interface{ Sync() error }); ok && l.err == nil {
-		l.err = syncer.Sync()
-	}
+	l.sync()
 	return errors.Join(l.err, l.file.Close())
+}
+
+// sync waits under the mutex until what was written is on disk: a scenario that ended stays ended whatever comes.
+func (l *Ledger) sync() {
+	if syncer, ok := l.file.(interface{ Sync() error }); ok && l.err == nil {
+		if err := syncer.Sync(); err != nil {
+			l.fail(fmt.Errorf("keep the ledger: %w", err))
+		}
+	}
 }
 
 // append writes under the mutex. An error is kept: the stream is then never closed as whole.
@@ -223,6 +230,7 @@ func (s *Scenario) end(entry scenario.Entry) {
 		return
 	}
 	s.ledger.append(entry)
+	s.ledger.sync()
 	s.ended = true
 }
 

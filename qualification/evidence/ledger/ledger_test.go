@@ -174,3 +174,38 @@ func TestScenariosMayBeWrittenAtOnce(t *testing.T) {
 		t.Errorf("%d records, %v", len(records), err)
 	}
 }
+
+// recorder is a file that knows how much of it is on disk.
+type recorder struct {
+	bytes.Buffer
+	synced int
+	fail   bool
+}
+
+func (r *recorder) Sync() error {
+	if r.fail {
+		return errors.New("disk gone")
+	}
+	r.synced = r.Len()
+	return nil
+}
+func (r *recorder) Close() error { return nil }
+
+func TestAScenarioIsOnDiskAsItEnds(t *testing.T) {
+	file := &recorder{}
+	book := newLedger("", file, time.Now)
+	s := book.Scenario("one")
+	s.Assert("x", true, "")
+	if file.synced != 0 {
+		t.Fatal("control: nothing has ended yet")
+	}
+	s.End()
+	if file.synced != file.Len() || !strings.Contains(file.String(), `"outcome":"pass"`) {
+		t.Errorf("%d of %d bytes are on disk", file.synced, file.Len())
+	}
+	file.fail = true
+	book.Scenario("two").Pass()
+	if err := book.Close(); err == nil || !strings.Contains(err.Error(), "disk gone") {
+		t.Errorf("a ledger that could not be kept closes as whole: %v", err)
+	}
+}
