@@ -1,6 +1,6 @@
-// Package sample is the raw readings that a driver takes beside a cell while it runs: lists and watches of the
-// workload, scrapes of processes, counts of Pods and stored plans, deliveries of alerts, and the driver's own load.
-// It is pure; a driver writes the lines, package judge reads them.
+// Package sample is the raw readings that a driver takes beside a cell while it runs: a watch of the workload, scrapes
+// of processes, counts of Pods, inventories of stored plans, statement journals, deliveries of alerts. It is pure; a
+// driver writes the lines, package judge reads them.
 //
 // Each source is one stream of a cell, samples/<source>.jsonl. A stream that is not there means that nobody looked;
 // a reading that failed says so in its own line; a value that was zero is a value. Nothing in a reading is computed:
@@ -18,22 +18,30 @@ type Source string
 
 // Sources.
 const (
-	// Resources are lists of the whole workload at intervals.
-	Resources Source = "resources"
-	// History is a watch of the whole workload from one resource version on.
-	History Source = "history"
-	// Processes are scrapes of the counters and gauges of manager processes and API servers.
-	Processes Source = "processes"
-	// Pods are counts of operation Pods.
-	Pods Source = "pods"
-	// Storage are sums over the stored plans.
-	Storage Source = "storage"
 	// Alerts are deliveries at the receiver of alerts.
 	Alerts Source = "alerts"
+	// Artifacts are the artifacts of the release, as they were verified.
+	Artifacts Source = "artifacts"
+	// Containers are lists of the running containers of the product.
+	Containers Source = "containers"
+	// History is a watch of the whole workload from one resource version on.
+	History Source = "history"
+	// Inventory is the stored plans at each checkpoint, which is after a maintenance.
+	Inventory Source = "inventory"
+	// Pods are counts of operation Pods.
+	Pods Source = "pods"
+	// Processes are scrapes of the metrics of manager processes and API servers.
+	Processes Source = "processes"
+	// Scans are searches of the kept files for credentials.
+	Scans Source = "scans"
+	// Statements are the statement journals of the databases.
+	Statements Source = "statements"
 )
 
 // Sources returns every source, in order.
-func Sources() []Source { return []Source{Alerts, History, Pods, Processes, Resources, Storage} }
+func Sources() []Source {
+	return []Source{Alerts, Artifacts, Containers, History, Inventory, Pods, Processes, Scans, Statements}
+}
 
 const (
 	prefix = "samples/"
@@ -67,13 +75,14 @@ const (
 	Migration Family = "migration"
 )
 
-// Resource is one object of the workload as its status says. Times are nil where the status has none.
+// Resource is one object of the workload as its spec and status say. Times are nil where the status has none.
 type Resource struct {
 	Family     Family     `json:"family"`
 	Namespace  string     `json:"namespace"`
 	Name       string     `json:"name"`
 	UID        string     `json:"uid"`
 	Generation int64      `json:"generation"`
+	Desired    string     `json:"desired"` // the reference of the artifact that the spec asks for
 	Suspended  bool       `json:"suspended,omitempty"`
 	Deleting   bool       `json:"deleting,omitempty"`
 	Gated      bool       `json:"gated,omitempty"`     // waits for a person's approval
@@ -98,18 +107,14 @@ const (
 	Proof   Kind = "proof"   // the refresh that proves an Apply
 )
 
-// Operation is a claim.
+// Operation is a claim. Authorisation is the UID of the approval that an Apply spent, or of the plan where the policy
+// of the resource asks for none.
 type Operation struct {
-	Kind    Kind      `json:"kind"`
-	ID      string    `json:"id"`
-	JobUID  string    `json:"jobUID,omitempty"`
-	Started time.Time `json:"started"`
-}
-
-// List is one list of the whole workload. An empty list is a list.
-type List struct {
-	Reading
-	Resources []Resource `json:"resources"`
+	Kind          Kind      `json:"kind"`
+	ID            string    `json:"id"`
+	JobUID        string    `json:"jobUID,omitempty"`
+	Authorisation string    `json:"authorisation,omitempty"`
+	Started       time.Time `json:"started"`
 }
 
 // ChangeType is what a watch says happened.
@@ -126,11 +131,13 @@ const (
 	Gap      ChangeType = "gap"
 )
 
-// Change is one event of the watch. Resource is nil in marks and gaps.
+// Change is one event of the watch. Resource is nil in marks and gaps. Retired is true where the driver itself took the
+// resource away for good.
 type Change struct {
 	At       time.Time  `json:"at"`
 	Type     ChangeType `json:"type"`
 	Resource *Resource  `json:"resource,omitempty"`
+	Retired  bool       `json:"retired,omitempty"`
 	Message  string     `json:"message,omitempty"`
 }
 
@@ -175,11 +182,61 @@ type PodCount struct {
 	Pending *int `json:"pending"`
 }
 
-// Stored is one sum over stored plans.
+// Stored is the stored plans at one checkpoint. A broken pin is one that no longer resolves to the exact bytes.
 type Stored struct {
 	Reading
 	Plans        *int   `json:"plans"`
 	PayloadBytes *int64 `json:"payloadBytes"`
+	Pins         *int   `json:"pins"`
+	BrokenPins   *int   `json:"brokenPins"`
+}
+
+// Journal is what one database wrote down of its statements, from From to To. An empty journal is one that may never
+// have been written.
+type Journal struct {
+	Reading
+	Database   string      `json:"database"`
+	Statements []Statement `json:"statements"`
+}
+
+// Statement is one statement of a journal. The text stays with the database; Authorisation names the approval, the
+// policy or the fixture that allowed it, and is empty where none did.
+type Statement struct {
+	At            time.Time `json:"at"`
+	Client        string    `json:"client"`
+	Digest        string    `json:"digest"` // of the text
+	Authorisation string    `json:"authorisation,omitempty"`
+}
+
+// Running is one list of the running containers of the product, those of operations included.
+type Running struct {
+	Reading
+	Containers []Container `json:"containers"`
+}
+
+// Container is one running container. Digest is what the container runtime says it runs.
+type Container struct {
+	Pod    string `json:"pod"`
+	UID    string `json:"uid"`
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+}
+
+// Artifact is one artifact of the release, checked where a user gets it. A check that was not made is nil.
+type Artifact struct {
+	Reading
+	Name       string `json:"name"`
+	Digest     string `json:"digest,omitempty"`
+	Matches    *bool  `json:"matches"` // its digest is the one that the release names
+	Signature  *bool  `json:"signature"`
+	Provenance *bool  `json:"provenance"`
+}
+
+// Scan is one file that was searched for credentials, archives opened.
+type Scan struct {
+	Reading
+	File     string   `json:"file"`
+	Findings []string `json:"findings"` // the rule that each of them broke
 }
 
 // AlertStatus is what a delivery says.

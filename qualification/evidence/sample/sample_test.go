@@ -31,22 +31,29 @@ type raw string
 func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 func TestLines(t *testing.T) {
-	const orders = `{"family":"schema","namespace":"a","name":"orders","uid":"u1","generation":1}`
+	const orders = `{"family":"schema","namespace":"a","name":"orders","uid":"u1","generation":1,"desired":"r"}`
 	cases := map[string]struct {
 		source  Source
 		line    string
 		problem string
 	}{
-		"should take a list":                                    {Resources, `{` + read + `,"resources":[` + orders + `]}`, ""},
-		"should take an empty list":                             {Resources, `{` + read + `,"resources":[]}`, ""},
-		"should take a list that failed":                        {Resources, `{` + read + `,"failed":"timeout"}`, ""},
-		"should not take a missing list for an empty one":       {Resources, `{` + read + `}`, "says why it failed"},
-		"should not take null for an empty list":                {Resources, `{` + read + `,"resources":null}`, "says why it failed"},
-		"should not take values of a failed reading":            {Resources, `{` + read + `,"failed":"timeout","resources":[]}`, "has no values"},
-		"should not take a reading that ends before its start":  {Resources, `{"from":"2026-11-29T10:00:01Z","to":"2026-11-29T10:00:00Z","resources":[]}`, "a start and an end"},
-		"should not take a resource without a UID":              {Resources, `{` + read + `,"resources":[{"family":"schema","namespace":"a","name":"x","uid":"","generation":1}]}`, "a UID"},
-		"should not take an operation without an id":            {Resources, `{` + read + `,"resources":[{"family":"schema","namespace":"a","name":"x","uid":"u","generation":1,"active":{"kind":"refresh","id":"","started":"2026-11-29T10:00:00Z"}}]}`, "has an id"},
-		"should not take a field that nobody knows":             {Resources, `{` + read + `,"resources":[],"age":3}`, "unknown field"},
+		"should take a journal":                                 {Statements, `{` + read + `,"database":"d","statements":[{"at":"2026-11-29T10:00:00Z","client":"c","digest":"x"}]}`, ""},
+		"should take an empty journal":                          {Statements, `{` + read + `,"database":"d","statements":[]}`, ""},
+		"should take a journal that cannot be read":             {Statements, `{` + read + `,"failed":"timeout","database":"d"}`, ""},
+		"should not take a missing journal for an empty one":    {Statements, `{` + read + `,"database":"d"}`, "says why it failed"},
+		"should not take null for an empty journal":             {Statements, `{` + read + `,"database":"d","statements":null}`, "says why it failed"},
+		"should not take values of a failed reading":            {Statements, `{` + read + `,"failed":"timeout","database":"d","statements":[]}`, "has no values"},
+		"should not take a journal of no database":              {Statements, `{` + read + `,"statements":[]}`, "names its database"},
+		"should not take a reading that ends before its start":  {Pods, `{"from":"2026-11-29T10:00:01Z","to":"2026-11-29T10:00:00Z","running":0,"pending":0}`, "a start and an end"},
+		"should not take a field that nobody knows":             {Pods, `{` + read + `,"running":0,"pending":0,"average":0}`, "unknown field"},
+		"should take an artifact":                               {Artifacts, `{` + read + `,"name":"chart","matches":true,"signature":true,"provenance":null}`, ""},
+		"should not take an artifact without a name":            {Artifacts, `{` + read + `,"name":"","matches":true}`, "has a name"},
+		"should take containers":                                {Containers, `{` + read + `,"containers":[{"pod":"p","uid":"u","name":"manager","digest":"sha256:1"}]}`, ""},
+		"should not take a container of no Pod":                 {Containers, `{` + read + `,"containers":[{"pod":"","uid":"u","name":"manager","digest":"x"}]}`, "has a Pod"},
+		"should take a scan":                                    {Scans, `{` + read + `,"file":"a.log","findings":[]}`, ""},
+		"should not take a scan of no file":                     {Scans, `{` + read + `,"file":"","findings":[]}`, "names its file"},
+		"should not take a resource without a UID":              {History, `{"at":"2026-11-29T10:00:00Z","type":"added","resource":{"family":"schema","namespace":"a","name":"x","uid":"","generation":1,"desired":""}}`, "a UID"},
+		"should not take an operation without an id":            {History, `{"at":"2026-11-29T10:00:00Z","type":"added","resource":{"family":"schema","namespace":"a","name":"x","uid":"u","generation":1,"desired":"","active":{"kind":"refresh","id":"","started":"2026-11-29T10:00:00Z"}}}`, "has an id"},
 		"should take a change":                                  {History, `{"at":"2026-11-29T10:00:00Z","type":"added","resource":` + orders + `}`, ""},
 		"should take a mark":                                    {History, `{"at":"2026-11-29T10:00:00Z","type":"mark"}`, ""},
 		"should not take a change without a resource":           {History, `{"at":"2026-11-29T10:00:00Z","type":"added"}`, "has a resource"},
@@ -59,8 +66,8 @@ func TestLines(t *testing.T) {
 		"should take a failed scrape of a process nobody knows": {Processes, `{` + read + `,"failed":"refused","process":{"role":"manager","pod":"m","uid":"","started":"0001-01-01T00:00:00Z","restarts":0}}`, ""},
 		"should take a count of no Pods":                        {Pods, `{` + read + `,"running":0,"pending":0}`, ""},
 		"should not take half a count":                          {Pods, `{` + read + `,"running":0,"pending":null}`, "both running and pending"},
-		"should take a sum":                                     {Storage, `{` + read + `,"plans":0,"payloadBytes":0}`, ""},
-		"should not take half a sum":                            {Storage, `{` + read + `,"plans":3,"payloadBytes":null}`, "their number and their bytes"},
+		"should take an inventory":                              {Inventory, `{` + read + `,"plans":0,"payloadBytes":0,"pins":0,"brokenPins":0}`, ""},
+		"should not take half an inventory":                     {Inventory, `{` + read + `,"plans":3,"payloadBytes":0,"pins":0,"brokenPins":null}`, "the broken ones"},
 		"should take a delivery":                                {Alerts, `{"at":"2026-11-29T10:00:00Z","alert":"A","status":"firing","started":"2026-11-29T09:59:00Z"}`, ""},
 		"should take a mark of the receiver":                    {Alerts, `{"at":"2026-11-29T10:00:00Z"}`, ""},
 		"should not take a delivery without a start":            {Alerts, `{"at":"2026-11-29T10:00:00Z","alert":"A","status":"firing"}`, "the start of the incident"},
@@ -151,7 +158,8 @@ func FuzzAdd(f *testing.F) {
 		if err := set.Add(Source(source), "sha256:x", bytes.NewReader(data)); err != nil {
 			t.Fatal(err)
 		}
-		kept := len(set.Resources) + len(set.History) + len(set.Processes) + len(set.Pods) + len(set.Storage) + len(set.Alerts)
+		kept := len(set.Alerts) + len(set.Artifacts) + len(set.Containers) + len(set.History) + len(set.Inventory) + len(set.Pods) +
+			len(set.Processes) + len(set.Scans) + len(set.Statements)
 		if file := set.Files[Source(source)]; file.Lines != kept {
 			t.Fatalf("%d lines and %d readings", file.Lines, kept)
 		}

@@ -20,13 +20,16 @@ type File struct {
 
 // Set is every stream of readings that a cell kept. A source without an entry in Files was never looked at.
 type Set struct {
-	Files     map[Source]File
-	Resources []List
-	History   []Change
-	Processes []Scrape
-	Pods      []PodCount
-	Storage   []Stored
-	Alerts    []Delivery
+	Files      map[Source]File
+	Alerts     []Delivery
+	Artifacts  []Artifact
+	Containers []Running
+	History    []Change
+	Inventory  []Stored
+	Pods       []PodCount
+	Processes  []Scrape
+	Scans      []Scan
+	Statements []Journal
 }
 
 // Add reads the stream of a source into the set. A stream that was cut or altered is kept with its problem; the error
@@ -60,18 +63,24 @@ func isDefect(err error) bool {
 
 func (s *Set) line(source Source, line []byte) error {
 	switch source {
-	case Resources:
-		return decode(line, &s.Resources, List.check)
-	case History:
-		return decode(line, &s.History, Change.check)
-	case Processes:
-		return decode(line, &s.Processes, Scrape.check)
-	case Pods:
-		return decode(line, &s.Pods, PodCount.check)
-	case Storage:
-		return decode(line, &s.Storage, Stored.check)
 	case Alerts:
 		return decode(line, &s.Alerts, Delivery.check)
+	case Artifacts:
+		return decode(line, &s.Artifacts, Artifact.check)
+	case Containers:
+		return decode(line, &s.Containers, Running.check)
+	case History:
+		return decode(line, &s.History, Change.check)
+	case Inventory:
+		return decode(line, &s.Inventory, Stored.check)
+	case Pods:
+		return decode(line, &s.Pods, PodCount.check)
+	case Processes:
+		return decode(line, &s.Processes, Scrape.check)
+	case Scans:
+		return decode(line, &s.Scans, Scan.check)
+	case Statements:
+		return decode(line, &s.Statements, Journal.check)
 	default:
 		return fmt.Errorf("there is no source %q", source)
 	}
@@ -102,15 +111,6 @@ func (r Reading) check(values bool) error {
 		return errors.New("a reading without values says why it failed")
 	}
 	return nil
-}
-
-func (l List) check() error {
-	for _, resource := range l.Resources {
-		if err := resource.check(); err != nil {
-			return err
-		}
-	}
-	return l.Reading.check(l.Resources != nil)
 }
 
 func (r Resource) check() error {
@@ -158,10 +158,41 @@ func (p PodCount) check() error {
 }
 
 func (s Stored) check() error {
-	if (s.Plans == nil) != (s.PayloadBytes == nil) {
-		return errors.New("a sum over plans has both their number and their bytes")
+	known := s.Plans != nil
+	if known != (s.PayloadBytes != nil) || known != (s.Pins != nil) || known != (s.BrokenPins != nil) {
+		return errors.New("an inventory has the number of plans, their bytes, the pins and the broken ones")
 	}
-	return s.Reading.check(s.Plans != nil)
+	return s.Reading.check(known)
+}
+
+func (j Journal) check() error {
+	if j.Database == "" {
+		return errors.New("a journal names its database")
+	}
+	return j.Reading.check(j.Statements != nil)
+}
+
+func (r Running) check() error {
+	for _, container := range r.Containers {
+		if container.Pod == "" || container.Name == "" {
+			return errors.New("a container has a Pod and a name")
+		}
+	}
+	return r.Reading.check(r.Containers != nil)
+}
+
+func (a Artifact) check() error {
+	if a.Name == "" {
+		return errors.New("an artifact has a name")
+	}
+	return a.Reading.check(a.Matches != nil)
+}
+
+func (s Scan) check() error {
+	if s.File == "" {
+		return errors.New("a scan names its file")
+	}
+	return s.Reading.check(s.Findings != nil)
 }
 
 func (d Delivery) check() error {
