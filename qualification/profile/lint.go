@@ -2,7 +2,7 @@ package profile
 
 import (
 	"fmt"
-	"time"
+	"slices"
 )
 
 // Finding is one thing that makes a profile unusable, with the arithmetic that shows it.
@@ -20,157 +20,101 @@ func (f Finding) String() string {
 	return f.Subject + ": " + f.Problem + ": " + f.Arithmetic
 }
 
-// slotDelay is the part of an interval by which the operator may delay a refresh to space out resources.
-const slotDelay = 0.5
+// findings collects what lint finds.
+type findings []Finding
+
+func (f *findings) add(subject, problem, arithmetic string, arguments ...any) {
+	*f = append(*f, Finding{Subject: subject, Problem: problem, Arithmetic: fmt.Sprintf(arithmetic, arguments...)})
+}
 
 // Lint returns every way in which a valid profile contradicts itself: targets that its own workload cannot reach,
 // populations too small for their statistic, quotas that the workload exhausts, windows that do not fit.
 func Lint(p *Profile) []Finding {
-	var findings []Finding
+	var found findings
 	for _, target := range p.Targets {
-		findings = append(findings, lintPopulation(target)...)
-		findings = append(findings, lintWindow(p, target)...)
-		findings = append(findings, lintRequests(p, target)...)
-		findings = append(findings, lintCycles(p, target)...)
-		findings = append(findings, lintAge(p, target)...)
-		findings = append(findings, lintExclusions(p, target)...)
-	}
-	findings = append(findings, lintQuotas(p)...)
-	findings = append(findings, lintCoverage(p)...)
-	return append(findings, lintPurpose(p)...)
-}
-
-func lintPopulation(t Target) []Finding {
-	percent, ok := t.Statistic.Percentile()
-	if !ok || t.MinSamples >= t.Statistic.LeastSamples() {
-		return nil
-	}
-	return []Finding{{Subject: t.ID, Problem: fmt.Sprintf("minSamples %d is too small for %s", t.MinSamples, t.Statistic),
-		Arithmetic: fmt.Sprintf("with %d samples fewer than one lies above the %dth percentile, that takes 100 / (100 - %d) = %d", t.MinSamples, percent, percent, t.Statistic.LeastSamples())}}
-}
-
-// lintWindow refuses a window longer than what is measured, and one sample demanded more often than it can exist.
-func lintWindow(p *Profile, t Target) []Finding {
-	duration := p.Workload.Duration
-	if t.Window.Over != Sliding || duration == 0 {
-		return nil
-	}
-	if t.Window.Length > duration {
-		return []Finding{{Subject: t.ID, Problem: "the window is longer than the run",
-			Arithmetic: fmt.Sprintf("a window of %s does not fit into a workload of %s", t.Window.Length, duration)}}
-	}
-	return nil
-}
-
-// lintRequests holds a bound on requests in a sliding window against what the refreshes of the workload may cost by
-// the profile's own bound on one refresh.
-func lintRequests(p *Profile, t Target) []Finding {
-	if t.Window.Over != Sliding || t.Bound.AtMost == nil || (t.Metric != ManagerRequests && t.Metric != ManagerWorkRequests) {
-		return nil
-	}
-	each, ok := p.perRefresh()
-	if !ok {
-		return nil
-	}
-	refreshes := float64(p.Workload.Resources()) * float64(t.Window.Length) / float64(p.Workload.Interval)
-	if need := refreshes * each; need > *t.Bound.AtMost {
-		return []Finding{{Subject: t.ID, Problem: "the refreshes of the workload alone may exceed the bound",
-			Arithmetic: fmt.Sprintf("%d resources x %s / %s = %.4g refreshes in a window, x %s requests each = %.5g, the bound is %s",
-				p.Workload.Resources(), t.Window.Length, p.Workload.Interval, refreshes, Number(each), need, Number(*t.Bound.AtMost))}}
-	}
-	return nil
-}
-
-// perRefresh is the profile's own bound on the requests of one refresh.
-func (p *Profile) perRefresh() (float64, bool) {
-	for _, t := range p.Targets {
-		if t.Window.Over == EachMeasurement && t.Population == PopulationRefresh && t.Bound.AtMost != nil && (t.Metric == ManagerRequests || t.Metric == ManagerWorkRequests) {
-			return *t.Bound.AtMost, true
+		found.population(target)
+		found.exclusions(p, target)
+		found.alert(p, target)
+		found.memory(p, target)
+		for _, s := range p.Workload.settings(target.Cells) {
+			found.samples(p, s, target)
+			found.window(s, target)
+			found.requests(p, s, target)
+			found.cycles(s, target)
+			found.changes(s, target)
+			found.age(p, s, target)
+			found.batch(s, target)
 		}
 	}
-	return 0, false
+	found.rivals(p)
+	found.workload(p)
+	found.coverage(p)
+	found.purpose(p)
+	return found
 }
 
-// lintCycles compares a demanded number of read-only cycles with the intervals there are, less those that the
-// changes of the workload cost a resource.
-func lintCycles(p *Profile, t Target) []Finding {
-	if t.Metric != ReadOnlyCycles || t.Bound.AtLeast == nil || t.Statistic != Min {
-		return nil
+// subject names a target, and the variant of the workload where it is one.
+func (s setting) subject(t Target) string {
+	if s.variant == "" {
+		return t.ID
 	}
-	if p.Workload.Duration == 0 {
-		return []Finding{{Subject: t.ID, Problem: "cycles are counted over workload.duration, which is not declared"}}
-	}
-	intervals := int(p.Workload.Duration.Std() / p.Workload.Interval.Std())
-	most, arithmetic := intervals, fmt.Sprintf("%s / %s = %d intervals", p.Workload.Duration, p.Workload.Interval, intervals)
-	if c := p.Workload.Changes; c != nil && (t.Population == PopulationAll || t.Population == PopulationChanged) {
-		most -= c.Rounds * c.CostIntervals
-		arithmetic += fmt.Sprintf(" - %d changes x %d intervals each = %d", c.Rounds, c.CostIntervals, most)
-	}
-	if *t.Bound.AtLeast > float64(most) {
-		return []Finding{{Subject: t.ID, Problem: fmt.Sprintf("no resource of %q can reach %s cycles, whatever the operator does", t.Population, Number(*t.Bound.AtLeast)), Arithmetic: arithmetic}}
-	}
-	return nil
+	return t.ID + " in the workload " + s.variant
 }
 
-// lintAge compares a bound on the age of observations with the interval and the slot delay.
-func lintAge(p *Profile, t Target) []Finding {
-	if t.Metric != ObservationAge || t.Bound.AtMost == nil || t.Statistic != Max {
-		return nil
+// population refuses a name under which nothing is ever measured.
+func (f *findings) population(t Target) {
+	if known := t.Metric.Populations(); known != nil && !slices.Contains(known, t.Population) {
+		f.add(t.ID, fmt.Sprintf("nothing measures %s of the population %q, use one of: %s", t.Metric, t.Population, joined(known)), "")
 	}
-	interval := p.Workload.Interval.Std()
-	oldest := interval + time.Duration(slotDelay*float64(interval))
-	if bound := *t.Bound.AtMost; oldest.Seconds() > bound {
-		return []Finding{{Subject: t.ID, Problem: "a healthy operator exceeds the bound",
-			Arithmetic: fmt.Sprintf("an interval of %s plus a slot delay of half of it is an age of %s s, the bound is %s s", p.Workload.Interval, Number(oldest.Seconds()), Number(bound))}}
-	}
-	return nil
 }
 
-// lintExclusions refuses a target that leaves out faults no scenario injects, and one whose every scenario is left out.
-func lintExclusions(p *Profile, t Target) []Finding {
-	var findings []Finding
+// exclusions refuses a target that leaves out faults that no scenario in its cells injects.
+func (f *findings) exclusions(p *Profile, t Target) {
 	for _, class := range t.Exclude {
-		injected := false
-		for _, s := range p.Scenarios {
-			injected = injected || s.Fault == class
-		}
-		if !injected {
-			findings = append(findings, Finding{Subject: t.ID, Problem: fmt.Sprintf("it leaves out the fault %s, which no scenario injects", class)})
+		if !slices.ContainsFunc(p.Scenarios, func(s Scenario) bool { return s.Fault == class && s.Cells.overlaps(t.Cells) }) {
+			f.add(t.ID, fmt.Sprintf("it leaves out the fault %s, which no scenario injects in its cells", class), "")
 		}
 	}
-	return findings
 }
 
-// lintQuotas compares each quota with what the operations of one namespace hold at once.
-func lintQuotas(p *Profile) []Finding {
-	var findings []Finding
-	for i, quota := range p.Workload.Quotas {
-		subject := fmt.Sprintf("workload.quotas[%d] (%s)", i, quota.Resource)
-		if quota.Resource == "" || quota.Limit < 1 || quota.PerOperation < 0 {
-			findings = append(findings, Finding{Subject: subject, Problem: "name the resource, a limit above zero and what one operation takes"})
-			continue
-		}
-		resources := (p.Workload.Resources() + p.Workload.Namespaces - 1) / p.Workload.Namespaces
-		operations := resources * int((quota.RetainedFor.Std()+p.Workload.Interval.Std()-1)/p.Workload.Interval.Std())
-		if need := operations * quota.PerOperation; need > quota.Limit {
-			findings = append(findings, Finding{Subject: subject, Problem: "the workload exhausts it",
-				Arithmetic: fmt.Sprintf("%d resources in a namespace x %s / %s = %d operations kept, x %d each = %d, the limit is %d",
-					resources, quota.RetainedFor, p.Workload.Interval, operations, quota.PerOperation, need, quota.Limit)})
+// overlaps says whether some cell may be in both selections.
+func (s Selection) overlaps(other Selection) bool {
+	for axis, value := range s.Where {
+		if selected, named := other.Where[axis]; named && selected != value {
+			return false
 		}
 	}
-	return findings
+	return s.Matrix == other.Matrix
 }
 
-// lintCoverage refuses a scenario or target of a matrix that the profile does not cover.
-func lintCoverage(p *Profile) []Finding {
-	covered := map[string]bool{}
-	for _, c := range p.Coverage {
-		covered[c.Matrix] = true
+// rivals refuses two targets that bound the same number of the same cells.
+func (f *findings) rivals(p *Profile) {
+	for i, one := range p.Targets {
+		for _, other := range p.Targets[i+1:] {
+			if one.measured() != other.measured() || !one.Cells.overlaps(other.Cells) || (one.Bound.AtMost == nil) != (other.Bound.AtMost == nil) {
+				continue
+			}
+			f.add(other.ID, fmt.Sprintf("%s bounds the same number in the same cells", one.ID), "%s %s, and %s %s: keep one", one.Bound, one.Unit, other.Bound, other.Unit)
+		}
 	}
-	var findings []Finding
+}
+
+// measured is everything that decides which number a target bounds in a cell.
+func (t Target) measured() string {
+	return fmt.Sprint(t.Metric, t.Statistic, t.Window, t.Population, t.Per, t.Exclude)
+}
+
+// coverage refuses a scenario or target of a matrix that the profile does not cover, a matrix that it covers and
+// demands nothing of, and one that it covers twice.
+func (f *findings) coverage(p *Profile) {
+	demanded := map[string]bool{}
+	covered := func(matrix string) bool {
+		return slices.ContainsFunc(p.Coverage, func(c Coverage) bool { return c.Matrix == matrix })
+	}
 	check := func(subject, matrix string) {
-		if !covered[matrix] {
-			findings = append(findings, Finding{Subject: subject, Problem: fmt.Sprintf("it needs cells of the matrix %s, which coverage does not name", matrix)})
+		demanded[matrix] = true
+		if !covered(matrix) {
+			f.add(subject, fmt.Sprintf("it needs cells of the matrix %s, which coverage does not name", matrix), "")
 		}
 	}
 	for _, s := range p.Scenarios {
@@ -179,23 +123,27 @@ func lintCoverage(p *Profile) []Finding {
 	for _, t := range p.Targets {
 		check(t.ID, t.Cells.Matrix)
 	}
-	return findings
+	seen := map[string]bool{}
+	for i, c := range p.Coverage {
+		subject := fmt.Sprintf("coverage[%d] (%s)", i, c.Matrix)
+		switch {
+		case seen[c.Matrix]:
+			f.add(subject, "the matrix is covered twice, keep one depth", "")
+		case !demanded[c.Matrix]:
+			f.add(subject, "no scenario and no target demands anything of its cells", "")
+		}
+		seen[c.Matrix] = true
+	}
 }
 
-// lintPurpose refuses an acceptance profile that leaves a requirement neither assessed nor excluded.
-func lintPurpose(p *Profile) []Finding {
+// purpose refuses an acceptance profile that leaves a requirement neither assessed nor excluded.
+func (f *findings) purpose(p *Profile) {
 	if p.Purpose != Acceptance {
-		return nil
+		return
 	}
-	excluded := map[Requirement]bool{}
-	for _, e := range p.Exclusions {
-		excluded[e.Requirement] = true
-	}
-	var findings []Finding
 	for _, r := range p.NotAssessed() {
-		if !excluded[r] {
-			findings = append(findings, Finding{Subject: string(r), Problem: "an acceptance profile declares a scenario or target for it, or excludes it with a reason: " + r.Title()})
+		if !slices.ContainsFunc(p.Exclusions, func(e Exclusion) bool { return e.Requirement == r }) {
+			f.add(string(r), "an acceptance profile declares a scenario or target for it, or excludes it with a reason: "+r.Title(), "")
 		}
 	}
-	return findings
 }

@@ -57,6 +57,11 @@ const (
 	RetainedPlansGrowth Metric = "retained-plans-growth"
 	// BrokenPins counts pins on stored plans that no longer resolve to the exact bytes.
 	BrokenPins Metric = "broken-pins"
+	// AlertFiring is the time from the start of an incident to the first notification of it at the receiver. A
+	// notification whose incident began earlier is of another one.
+	AlertFiring Metric = "alert-firing"
+	// AlertResolution is the time from the verified recovery of an incident to the notification that it is over.
+	AlertResolution Metric = "alert-resolution"
 	// UnauthorisedStatements counts statements in a database journal that no approval or policy allowed.
 	UnauthorisedStatements Metric = "unauthorised-statements"
 	// RepeatedApplies counts Apply Jobs beyond the first of one authorisation.
@@ -83,6 +88,7 @@ const (
 	SourceManagers     Source = "the metrics of every manager process"
 	SourceServers      Source = "the metrics of every API server"
 	SourceWatches      Source = "unbroken watches of resources, Jobs and Pods"
+	SourceAlerts       Source = "the deliveries at the receiver of alerts and the incidents in the ledgers"
 	SourceStatements   Source = "the statement journals of the databases"
 	SourceInventory    Source = "the inventory of stored plans at each checkpoint"
 	SourceInstallation Source = "the record of the installed release"
@@ -134,6 +140,8 @@ var metricRules = map[Metric]metricRule{
 	RetainedPlans:          {UnitMebibytes, overRun, SourceInventory, checkpoints},
 	RetainedPlansGrowth:    {UnitMebibytes, overRun, SourceInventory, checkpoints},
 	BrokenPins:             {UnitPins, overRun, SourceInventory, checkpoints},
+	AlertFiring:            {UnitSeconds, overEach, SourceAlerts, Alerts()},
+	AlertResolution:        {UnitSeconds, overEach, SourceAlerts, Alerts()},
 	UnauthorisedStatements: {UnitStatements, overRun, SourceStatements, []string{PopulationDatabase}},
 	RepeatedApplies:        {UnitApplies, overRun, SourceWatches, []string{PopulationAuthorisation}},
 	LostResources:          {UnitResources, overRun, SourceWatches, resources},

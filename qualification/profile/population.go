@@ -44,26 +44,18 @@ const (
 	PopulationOperatorPoint        = "recovery point of operator state" // start of the used inventory to the loss
 )
 
-// Incidents are what an alert must report. The measurement "PtahOperatorResourceOverdue firing" begins where its
-// incident does and ends where the receiver has the notification; "... resolved" begins with the verified recovery.
-func Incidents() []string {
+// Alerts returns the alerts whose incidents are measured. A suite records an incident as a measurement of the
+// population that has the name of its alert: from the event that the alert is about to the verified recovery from it.
+// The last one is a rule outside the chart, about the hook of an upgrade.
+func Alerts() []string {
 	return []string{"PtahOperatorUnresolvedApply", "PtahOperatorUnresolvedViewNotSynced", "PtahOperatorUnresolvedViewReadFailures",
 		"PtahOperatorResourceOverdue", "PtahOperatorOperationStalled", "PtahOperatorLockReleaseOwed", "PtahOperatorWebhookCertificateExpiring",
-		"PtahOperatorPlanStoreLarge", "PtahOperatorOperationsFailing", "PtahOperatorAdmissionUnavailable", "upgrade failed"}
+		"PtahOperatorPlanStoreLarge", "PtahOperatorOperationsFailing", "PtahOperatorAdmissionUnavailable", "PtahOperatorUpgradeFailed"}
 }
 
-const (
-	firing   = " firing"
-	resolved = " resolved"
-)
-
 func measuredPopulations() []string {
-	list := []string{PopulationRefresh, PopulationApply, PopulationColdStart, PopulationChangeBatch, PopulationApprovalBacklog,
+	return []string{PopulationRefresh, PopulationApply, PopulationColdStart, PopulationChangeBatch, PopulationApprovalBacklog,
 		PopulationRegistryRecovery, PopulationDatabaseRecovery, PopulationManagersReplaced, PopulationApprovalAdmitted, PopulationApplyDispatched,
 		PopulationHungResultCanceled, PopulationUnrelatedConvergence, PopulationOverloadRecovery, PopulationRecovery, PopulationDatabasePoint,
 		PopulationOperatorPoint}
-	for _, incident := range Incidents() {
-		list = append(list, incident+firing, incident+resolved)
-	}
-	return list
 }

@@ -67,53 +67,10 @@ type Database struct {
 
 // Cluster is the shape of the clusters that evidence must come from.
 type Cluster struct {
-	ControlPlanes int `json:"controlPlanes"`
-	Workers       int `json:"workers"`
-}
-
-// Installation is how the operator is installed.
-type Installation struct {
-	Release         string         `json:"release"`
-	Namespace       string         `json:"namespace"`
-	Replicas        int            `json:"replicas"`
-	ManagerIdentity string         `json:"managerIdentity"` // user name in audit events
-	LeaderElection  NamespacedName `json:"leaderElection"`  // the Lease whose renewals are counted apart
-}
-
-// NamespacedName names an object.
-type NamespacedName struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-}
-
-// Workload is what runs while the product is measured.
-type Workload struct {
-	Schemas    int               `json:"schemas"`
-	Migrations int               `json:"migrations"`
-	Namespaces int               `json:"namespaces"`
-	Interval   document.Duration `json:"interval"`           // spec.interval of every resource
-	Duration   document.Duration `json:"duration,omitempty"` // length of the measured steady state; none for functional profiles
-	Changes    *Changes          `json:"changes,omitempty"`
-	Quotas     []Quota           `json:"quotas,omitempty"`
-}
-
-// Resources is the number of resources of both families.
-func (w Workload) Resources() int { return w.Schemas + w.Migrations }
-
-// Changes says how often part of the fleet changes, and what one change costs it.
-type Changes struct {
-	Every         document.Duration `json:"every"`
-	Rounds        int               `json:"rounds"`
-	Resources     int               `json:"resources"`     // resources changed in each round
-	CostIntervals int               `json:"costIntervals"` // intervals without a read-only cycle for each change of a resource
-}
-
-// Quota is a limit of a workload namespace, and what operations take of it.
-type Quota struct {
-	Resource     string            `json:"resource"`
-	Limit        int               `json:"limit"`        // in each namespace
-	PerOperation int               `json:"perOperation"` // objects that one refresh or Apply holds
-	RetainedFor  document.Duration `json:"retainedFor"`  // how long it holds them
+	ControlPlanes       int `json:"controlPlanes"`
+	Workers             int `json:"workers"`
+	HostCPUs            int `json:"hostCPUs,omitempty"`            // processors of the machine that all nodes share, at least
+	HostMemoryGibibytes int `json:"hostMemoryGibibytes,omitempty"` // memory of that machine, at least
 }
 
 // Coverage is a set of cells that must be complete.
@@ -143,9 +100,20 @@ type Target struct {
 	Unit        Unit         `json:"unit"`
 	Population  string       `json:"population"`
 	MinSamples  int          `json:"minSamples"`
+	Per         Grouping     `json:"per,omitempty"` // the statistic is taken for each of these apart, and the worst counts
 	Exclude     []FaultClass `json:"exclude,omitempty"`
 	Cells       Selection    `json:"cells"`
 }
+
+// Grouping is what a statistic is taken for apart.
+type Grouping string
+
+// Groupings.
+const (
+	PerServer   Grouping = "api-server"
+	PerProcess  Grouping = "process"
+	PerResource Grouping = "resource"
+)
 
 // Selection names the cells of a matrix by the values of their axes. An axis that is not named matches every value.
 type Selection struct {

@@ -161,64 +161,6 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestLint(t *testing.T) {
-	cycles := func(population string) []string {
-		return []string{"metric: manager-requests", "metric: read-only-cycles", "statistic: max", "statistic: min", "{over: sliding, length: 60s}", "{over: run}",
-			"atMost: 600", "atLeast: 30", "unit: requests", "unit: cycles", "every window", population}
-	}
-	perRefresh := func(bound string) []string {
-		return []string{"targets:", "targets:\n  - {id: refresh, requirement: PA-08, statement: x, metric: manager-requests, statistic: max, window: {over: measurement}, bound: {atMost: " + bound +
-			"}, unit: requests, population: refresh, minSamples: 1, cells: {matrix: functional}}"}
-	}
-	age := func(bound string) []string {
-		return []string{"metric: manager-requests", "metric: observation-age", "{over: sliding, length: 60s}", "{over: run}", "atMost: 600", "atMost: " + bound, "unit: requests", "unit: seconds"}
-	}
-	quota := func(perOperation, retained string) []string {
-		return []string{"quotas: []", "quotas: [{resource: secrets, limit: 128, perOperation: " + perOperation + ", retainedFor: " + retained + "}]"}
-	}
-	cases := map[string]struct {
-		change []string
-		want   string // of the only finding; empty for none
-	}{
-		"should accept the base profile":                          {nil, ""},
-		"should refuse 30 cycles of changed resources":            {cycles("changed resources"), "1h30m / 2m = 45 intervals - 9 changes x 3 intervals each = 18"},
-		"should refuse 30 cycles of every resource":               {cycles("every resource"), "no resource of \"every resource\" can reach 30 cycles"},
-		"should accept 30 cycles of unchanged resources":          {cycles("unchanged resources"), ""},
-		"should accept cycles that can just be reached":           {append(cycles("every resource"), "atLeast: 30", "atLeast: 18"), ""},
-		"should refuse one cycle more":                            {append(cycles("every resource"), "atLeast: 30", "atLeast: 19"), "= 18"},
-		"should refuse more cycles than there are intervals":      {append(cycles("unchanged resources"), "atLeast: 30", "atLeast: 46"), "1h30m / 2m = 45 intervals"},
-		"should refuse cycles over no declared time":              {append(cycles("unchanged resources"), "  duration: 90m\n", ""), "workload.duration"},
-		"should accept requests that fit the window":              {perRefresh("60"), ""},
-		"should refuse requests that exceed it":                   {perRefresh("61"), "20 resources x 1m / 2m = 10 refreshes in a window, x 61 requests each = 610, the bound is 600"},
-		"should accept an age of interval and slot":               {age("180"), ""},
-		"should refuse an age below":                              {age("179"), "an age of 180 s, the bound is 179 s"},
-		"should accept a quota that holds":                        {quota("1", "24m"), ""},
-		"should refuse a quota that the workload exhausts":        {quota("1", "26m"), "10 resources in a namespace x 26m / 2m = 130 operations kept, x 1 each = 130, the limit is 128"},
-		"should refuse a quota of nothing":                        {[]string{"quotas: []", "quotas: [{resource: \"\", limit: 0, perOperation: 0, retainedFor: 1m}]"}, "name the resource"},
-		"should refuse a percentile of 19 samples":                {[]string{"statistic: max", "statistic: p95", "minSamples: 1", "minSamples: 19"}, "100 / (100 - 95) = 20"},
-		"should accept a percentile of 20 samples":                {[]string{"statistic: max", "statistic: p95", "minSamples: 1", "minSamples: 20"}, ""},
-		"should refuse a p99 of 99 samples":                       {[]string{"statistic: max", "statistic: p99", "minSamples: 1", "minSamples: 99"}, "= 100"},
-		"should refuse a window longer than the run":              {[]string{"length: 60s", "length: 91m", "atMost: 600", "atMost: 600000"}, "a window of 1h31m does not fit into a workload of 1h30m"},
-		"should refuse a fault that nothing injects":              {[]string{"minSamples: 1", "minSamples: 1\n    exclude: [drift]"}, "leaves out the fault drift, which no scenario injects"},
-		"should refuse a target of a matrix outside the coverage": {[]string{"minSamples: 1\n    cells: {matrix: functional}", "minSamples: 1\n    cells: {matrix: capacity}"}, "the matrix capacity, which coverage does not name"},
-	}
-	for name, test := range cases {
-		t.Run(name, func(t *testing.T) {
-			findings := Lint(decode(t, with(t, test.change...)))
-			var text []string
-			for _, finding := range findings {
-				text = append(text, finding.String())
-			}
-			if test.want == "" && len(findings) > 0 {
-				t.Errorf("found %q, want nothing", text)
-			}
-			if test.want != "" && (len(findings) != 1 || !strings.Contains(text[0], test.want)) {
-				t.Errorf("found %q, want one finding with %q", text, test.want)
-			}
-		})
-	}
-}
-
 func TestAnAcceptanceProfileAccountsForEveryRequirement(t *testing.T) {
 	findings := Lint(decode(t, with(t, "purpose: development", "purpose: acceptance")))
 	if len(findings) != 10 {

@@ -14,7 +14,7 @@ var (
 
 // validate checks what makes a profile usable at all. The first problem is returned, with the path of its field.
 func (p *Profile) validate(name string) error {
-	for _, check := range []func() error{p.validateHead, p.validateRevisions, p.validateSupport, p.validateInstallation, p.validateScenarios, p.validateTargets, p.validateExclusions} {
+	for _, check := range []func() error{p.validateHead, p.validateRevisions, p.validateSupport, p.validateInstallation, p.validateWorkload, p.validateScenarios, p.validateTargets, p.validateExclusions} {
 		if err := check(); err != nil {
 			if refusal, ok := err.(*document.Error); ok {
 				refusal.Document = name
@@ -104,14 +104,10 @@ func (p *Profile) validateInstallation() error {
 		return refuse("installation.replicas", "at least one manager runs")
 	case p.Installation.LeaderElection.Namespace == "" || p.Installation.LeaderElection.Name == "":
 		return refuse("installation.leaderElection", "name the Lease by namespace and name, its requests are counted apart")
-	case p.Workload.Schemas < 0 || p.Workload.Migrations < 0 || p.Workload.Resources() == 0:
-		return refuse("workload", "declare at least one resource")
-	case p.Workload.Namespaces < 1:
-		return refuse("workload.namespaces", "the workload is in at least one namespace")
-	case p.Workload.Interval == 0:
-		return refuse("workload.interval", "declare the interval of the resources")
+	case p.Cluster.ControlPlanes > mostObjects || p.Cluster.Workers > mostObjects || p.Installation.Replicas > mostObjects:
+		return refuse("cluster", "nobody runs so many nodes or replicas")
 	}
-	return nil
+	return p.Installation.validateParts()
 }
 
 func (p *Profile) validateScenarios() error {
@@ -170,14 +166,27 @@ func (t Target) validate(path string) error {
 		return refuse(path+".unit", "%s is counted in %s, not in %q", t.Metric, rule.unit, t.Unit)
 	case (t.Bound.AtMost == nil) == (t.Bound.AtLeast == nil):
 		return refuse(path+".bound", "give exactly one of atMost and atLeast")
+	case !t.Bound.inRange():
+		return refuse(path+".bound", "it must lie between 0 and %s", Number(mostBound))
 	case t.Population == "":
 		return refuse(path+".population", "name the population: what one sample is")
 	case t.MinSamples < 1:
 		return refuse(path+".minSamples", "at least one sample is needed, an empty set is never a pass")
+	case t.Per != "" && (t.Statistic == Max || t.Statistic == Min):
+		return refuse(path+".per", "a %s is the same over each and over all, leave it out", t.Statistic)
 	case t.Cells.Matrix == "":
 		return refuse(path+".cells.matrix", "name the matrix whose cells are measured")
 	}
 	return t.validateWindow(path, rule)
+}
+
+func (b Bound) inRange() bool {
+	for _, limit := range []*float64{b.AtMost, b.AtLeast} {
+		if limit != nil && (*limit < 0 || *limit > mostBound) {
+			return false
+		}
+	}
+	return true
 }
 
 func (t Target) validateWindow(path string, rule metricRule) error {

@@ -110,13 +110,26 @@ const (
 	FaultAdmissionOutage   FaultClass = "admission-outage"   // the webhooks cannot be reached
 	FaultMonitoringOutage  FaultClass = "monitoring-outage"  // metrics cannot be scraped
 	FaultCertificateExpiry FaultClass = "certificate-expiry" // a serving certificate is about to end
+	FaultBindingChange     FaultClass = "binding-change"     // something that an approval binds was changed before the Apply
+	FaultOperationKilled   FaultClass = "operation-killed"   // the Pod or Job of an operation was removed, or ran out of time
+	FaultHungResult        FaultClass = "hung-result"        // reading the result of an operation does not end
+	FaultLockHeld          FaultClass = "lock-held"          // the realm Lease cannot be given back
+	FaultQuotaExhausted    FaultClass = "quota-exhausted"    // a quota of the workload namespace has nothing left
+	FaultUpgradeInterrupt  FaultClass = "upgrade-interrupt"  // an upgrade was stopped, or its hook failed
+	FaultWriteRefusal      FaultClass = "write-refusal"      // the API server refuses writes or reads of the manager
 )
 
 // UnmarshalText refuses unknown classes.
 func (f *FaultClass) UnmarshalText(text []byte) error {
 	return oneOf(f, text, FaultDrift, FaultConcurrentChange, FaultForgedIdentity, FaultWrongCredential, FaultDatabaseOutage,
 		FaultDatabaseDelay, FaultRegistryOutage, FaultManagerRestart, FaultAPIServerRestart, FaultOverload, FaultRetention,
-		FaultNodeIsolation, FaultStateLoss, FaultAdmissionOutage, FaultMonitoringOutage, FaultCertificateExpiry)
+		FaultNodeIsolation, FaultStateLoss, FaultAdmissionOutage, FaultMonitoringOutage, FaultCertificateExpiry, FaultBindingChange,
+		FaultOperationKilled, FaultHungResult, FaultLockHeld, FaultQuotaExhausted, FaultUpgradeInterrupt, FaultWriteRefusal)
+}
+
+// UnmarshalText refuses unknown groupings.
+func (g *Grouping) UnmarshalText(text []byte) error {
+	return oneOf(g, text, PerServer, PerProcess, PerResource)
 }
 
 // UnmarshalText refuses unknown kinds of windows.
