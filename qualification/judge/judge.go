@@ -54,6 +54,15 @@ type Input struct {
 	RunUnder *profile.Profile // the profile that the cells were run under; nil where it is Profile itself
 	Expected []matrix.Cell    // the declared set, exactly
 	Evidence []Evidence
+	NotRun   map[string]string // key of a cell to why it was not run, where somebody wrote that down
+}
+
+// unrun is the verdict on a cell without evidence.
+func (i Input) unrun(cell matrix.Cell) verdict.Verdict {
+	if reason := i.NotRun[cell.Key]; reason != "" {
+		return verdict.New(verdict.NotRun, verdict.Harness, verdict.CellMissing, cell.Key, "it was not run: %s", reason)
+	}
+	return verdict.New(verdict.NotRun, verdict.Harness, verdict.CellMissing, cell.Key, "there is no finished evidence of this cell")
 }
 
 // Judgement is the result.
@@ -190,8 +199,8 @@ func judgeCell(input Input, cell matrix.Cell) CellJudgement {
 	judged := CellJudgement{Cell: cell, Scenarios: []ScenarioVerdict{}, Targets: []TargetVerdict{}}
 	at := slices.IndexFunc(input.Evidence, func(e Evidence) bool { return e.Cell == cell.Key })
 	if at < 0 {
-		judged.Verdict = verdict.New(verdict.NotRun, verdict.Harness, verdict.CellMissing, cell.Key, "there is no finished evidence of this cell")
-		judged.markNotRun(input.Profile)
+		judged.Verdict = input.unrun(cell)
+		judged.markNotRun(input.Profile, judged.Verdict)
 		return judged
 	}
 	court := &court{profile: input.Profile, runUnder: input.RunUnder, cell: cell, evidence: input.Evidence[at]}
@@ -213,8 +222,7 @@ func judgeCell(input Input, cell matrix.Cell) CellJudgement {
 }
 
 // markNotRun gives each declared scenario and target of a missing cell its own line, so that a report shows the gap.
-func (c *CellJudgement) markNotRun(p *profile.Profile) {
-	missing := verdict.New(verdict.NotRun, verdict.Harness, verdict.CellMissing, c.Cell.Key, "there is no finished evidence of this cell")
+func (c *CellJudgement) markNotRun(p *profile.Profile, missing verdict.Verdict) {
 	for _, s := range p.ScenariosOf(c.Cell.Matrix, c.Cell.Axes) {
 		c.Scenarios = append(c.Scenarios, ScenarioVerdict{Scenario: s.Name, Requirement: s.Requirement, Verdict: missing})
 	}

@@ -31,6 +31,7 @@ type Dossier struct {
 	Harness     Harness
 	Expected    []matrix.Cell
 	Cells       []CellFile
+	NotRun      map[string]string // key of a cell to why it was not run
 }
 
 // CellFile is the finished evidence of one cell.
@@ -49,6 +50,9 @@ func Load(dir string) (*Dossier, error) {
 	}
 	d := &Dossier{RunID: snapshot.Identity.ID, CreatedAt: snapshot.Identity.CreatedAt, Root: snapshot.Root}
 	if err := d.declarations(snapshot); err != nil {
+		return nil, fmt.Errorf("run %s: %w", d.RunID, err)
+	}
+	if d.NotRun, err = loadNotRun(snapshot); err != nil {
 		return nil, fmt.Errorf("run %s: %w", d.RunID, err)
 	}
 	for _, key := range cellKeys(snapshot) {
@@ -78,32 +82,39 @@ func cellKeys(snapshot *evidence.Snapshot) []string {
 }
 
 func (d *Dossier) declarations(snapshot *evidence.Snapshot) error {
-	data, err := snapshot.ReadFile(profileName)
+	stored := map[string]evidence.Entry{}
+	for _, entry := range snapshot.Entries() {
+		stored[entry.Name] = entry
+	}
+	complete, _ := latest(stored)
+	prefix := version(max(complete, 1))
+	data, err := snapshot.ReadFile(prefix + profileName)
 	if err != nil {
 		return err
 	}
-	if d.Profile, err = profile.Decode(profileName, data); err != nil {
+	if d.Profile, err = profile.Decode(prefix+profileName, data); err != nil {
 		return err
 	}
 	d.ProfileFile = evidence.Digest(data)
-	if data, err = snapshot.ReadFile(suitesName); err != nil {
+	if data, err = snapshot.ReadFile(prefix + suitesName); err != nil {
 		return err
 	}
-	if d.Suites, err = catalogue.DecodeSuites(suitesName, data); err != nil {
+	if d.Suites, err = catalogue.DecodeSuites(prefix+suitesName, data); err != nil {
 		return err
 	}
-	if data, err = snapshot.ReadFile(harnessName); err != nil {
+	if data, err = snapshot.ReadFile(prefix + harnessName); err != nil {
 		return err
 	}
-	if err := decodeJSON(harnessName, data, &d.Harness); err != nil {
+	if err := decodeJSON(prefix+harnessName, data, &d.Harness); err != nil {
 		return err
 	}
 	d.Expected, err = Expected(d.Profile, func(name string) (*matrix.Matrix, error) {
-		data, err := snapshot.ReadFile(matrixPrefix + name + ".yaml")
+		path := prefix + matrixPrefix + name + ".yaml"
+		data, err := snapshot.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		return matrix.Decode(matrixPrefix+name+".yaml", data)
+		return matrix.Decode(path, data)
 	})
 	return err
 }
@@ -265,7 +276,7 @@ func (d *Dossier) Judge() judge.Judgement { return d.JudgeUnder(d.Profile) }
 // JudgeUnder judges the run under another profile, which must be a later revision of the same one for the evidence
 // to count.
 func (d *Dossier) JudgeUnder(p *profile.Profile) judge.Judgement {
-	input := judge.Input{Profile: p, RunUnder: d.Profile, Expected: d.Expected}
+	input := judge.Input{Profile: p, RunUnder: d.Profile, Expected: d.Expected, NotRun: d.NotRun}
 	for _, cell := range d.Cells {
 		input.Evidence = append(input.Evidence, cell.Evidence)
 	}

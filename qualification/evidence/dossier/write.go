@@ -25,14 +25,6 @@ import (
 	"ptah.run/ptah/qualification/matrix"
 )
 
-// Names of a run.
-const (
-	profileName  = "inputs/profile.yaml"
-	suitesName   = "inputs/suites.yaml"
-	harnessName  = "inputs/harness.json"
-	matrixPrefix = "inputs/matrices/"
-)
-
 // Names of a cell, relative to it.
 const (
 	inputsName  = "inputs.json"
@@ -41,30 +33,6 @@ const (
 	policyName  = "audit/policy.yaml"
 	auditPrefix = "audit/logs/"
 )
-
-// Declarations is what a run is judged against, stored before anything runs.
-type Declarations struct {
-	Profile  []byte            // bytes of the profile, as declared
-	Matrices map[string][]byte // bytes of each matrix that the profile covers, by its name
-	Suites   []byte            // bytes of the catalogue of suites
-	Harness  Harness
-}
-
-// Begin stores the declarations of a run.
-func Begin(run *evidence.Run, declared Declarations) error {
-	if _, err := run.PutFile(profileName, bytes.NewReader(declared.Profile)); err != nil {
-		return err
-	}
-	for name, data := range declared.Matrices {
-		if _, err := run.PutFile(matrixPrefix+name+".yaml", bytes.NewReader(data)); err != nil {
-			return err
-		}
-	}
-	if _, err := run.PutFile(suitesName, bytes.NewReader(declared.Suites)); err != nil {
-		return err
-	}
-	return putJSON(func(name string, r io.Reader) (evidence.Entry, error) { return run.PutFile(name, r) }, harnessName, declared.Harness)
-}
 
 // BeginCell starts an attempt at a cell and stores what went into it. The lab description is stored as it is given:
 // it must name files with credentials, never hold any.
