@@ -23,7 +23,7 @@ func inside() string {
 	if pattern := os.Getenv("PTAH_TEST_INSIDE"); pattern != "" {
 		return pattern
 	}
-	return "TestPostgreSQLCases|TestApply|TestProgram"
+	return "TestPostgreSQLCases|TestApply|TestProgram|TestScratch"
 }
 
 // TestInContainer runs every test of this package that needs PostgreSQL 17 inside the image that has it, as the

@@ -118,7 +118,7 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 func fakeBinaries(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"initdb", "postgres", "pg_dump"} {
+	for _, name := range []string{"initdb", "postgres", "pg_dump", "pg_resetwal"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/false\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}

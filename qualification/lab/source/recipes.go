@@ -51,7 +51,7 @@ var recipes = map[catalog.Role]recipe{
 		}),
 	},
 	catalog.PostgreSQL: {
-		version: 1,
+		version: 2,
 		layers:  []layerRecipe{{name: "server", own: []string{"postgresqlstart"}, build: postgresqlFiles}},
 		config: func(entry catalog.Image) v1.Config {
 			config := databaseConfig(entry)
@@ -62,7 +62,7 @@ var recipes = map[catalog.Role]recipe{
 		},
 	},
 	catalog.ExecutorBase: {
-		version: 1,
+		version: 2,
 		layers:  []layerRecipe{{name: "base", build: executorBaseFiles}},
 		config:  databaseConfig,
 	},
@@ -144,9 +144,12 @@ func postgresqlFiles(ctx context.Context, w *layer.Writer, in inputs) error {
 	return w.FromFile("usr/local/bin/postgresql-start", in.own["postgresqlstart"], 0o755, layer.Root)
 }
 
-func executorBaseFiles(_ context.Context, w *layer.Writer, in inputs) error {
+func executorBaseFiles(ctx context.Context, w *layer.Writer, in inputs) error {
 	if err := users(w); err != nil {
 		return err
 	}
-	return packageList(w, in.filesystem)
+	if err := packageList(w, in.filesystem); err != nil {
+		return err
+	}
+	return dataDirectory(ctx, w, in)
 }

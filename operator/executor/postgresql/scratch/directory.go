@@ -14,7 +14,7 @@ import (
 // DirectoryVariable names the folder in which scratch servers keep their files; it should lie in memory.
 const DirectoryVariable = "PTAH_SCRATCH_DIR"
 
-// BinariesVariable names the folder of initdb, postgres and pg_dump.
+// BinariesVariable names the folder of initdb, pg_resetwal, postgres and pg_dump.
 const BinariesVariable = "PTAH_PG_BINDIR"
 
 // DefaultBinaries is where Debian keeps the programs of PostgreSQL 17.
@@ -32,7 +32,7 @@ func Binaries(getenv func(string) string) (string, error) {
 	if dir == "" {
 		dir = DefaultBinaries
 	}
-	for _, program := range []string{"initdb", "postgres", "pg_dump"} {
+	for _, program := range []string{"initdb", "postgres", "pg_dump", "pg_resetwal"} {
 		info, err := os.Stat(filepath.Join(dir, program))
 		if err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 			return "", fmt.Errorf("the program %s of PostgreSQL 17 is not in %s; install postgresql-17 or set %s", program, dir, BinariesVariable)

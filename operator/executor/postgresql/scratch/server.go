@@ -23,6 +23,9 @@ import (
 	"ptah.run/ptah/operator/executor/postgresql/dump"
 )
 
+// Administrator is the role of the administrator, unless the target has a role of that name.
+const Administrator = "ptah_scratch"
+
 // port names the socket; nothing listens on a network.
 const port = 5432
 
@@ -86,7 +89,7 @@ func adminName(options Options) string {
 	for _, role := range options.Roles {
 		taken[role] = true
 	}
-	name := "ptah_scratch"
+	name := Administrator
 	for taken[name] {
 		name += "_"
 	}
@@ -102,10 +105,8 @@ func (s *Server) start(ctx context.Context) error {
 		}
 	}
 	data := filepath.Join(s.dir, "d")
-	initdb := s.command(ctx, "initdb", "-D", data, "-U", s.admin, "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8",
-		"--no-sync", "--no-instructions")
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", err, lastLine(out))
+	if err := s.fill(ctx, data); err != nil {
+		return err
 	}
 	settings := []string{"listen_addresses=", "unix_socket_directories=" + s.socket, "unix_socket_permissions=0700",
 		"fsync=off", "full_page_writes=off", "synchronous_commit=off", "wal_level=minimal", "max_wal_senders=0",
