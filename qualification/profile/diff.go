@@ -28,6 +28,9 @@ func Diff(old, new *Profile) []Change {
 	if old.Revision != new.Revision {
 		add("", "the revision is %d instead of %d: %s", new.Revision, old.Revision, new.Revisions[len(new.Revisions)-1].Reason)
 	}
+	if old.Summary != new.Summary {
+		add("", "the summary is worded differently")
+	}
 	diffPart(add, "the supported versions", old.Support, new.Support)
 	diffPart(add, "the cluster", old.Cluster, new.Cluster)
 	diffPart(add, "the installation", old.Installation, new.Installation)
@@ -45,9 +48,8 @@ func Diff(old, new *Profile) []Change {
 }
 
 func diffPart(add func(string, string, ...any), what string, old, new any) {
-	before, after := mustCanonical(old), mustCanonical(new)
-	if before != after {
-		add("", "%s changed from %s to %s", what, before, after)
+	for _, difference := range differences(old, new) {
+		add("", "%s: %s", what, difference)
 	}
 }
 
@@ -116,8 +118,8 @@ func diffScenario(add func(string, string, ...any), id string, before, after *Sc
 }
 
 func diffWords(add func(string, string, ...any), id, what string, before, after any) {
-	if old, new := mustCanonical(before), mustCanonical(after); old != new {
-		add(id, "%s %s is declared as %s instead of %s", what, id, new, old)
+	for _, difference := range differences(before, after) {
+		add(id, "%s %s: %s", what, id, difference)
 	}
 }
 
