@@ -25,6 +25,7 @@ Exit codes: 0 pass, 1 the product failed, 2 usage, 3 harness or infrastructure f
 		NewLabCommand(streams),
 		NewProfileCommand(streams),
 		NewMatrixCommand(streams),
+		NewCatalogueCommand(streams),
 		NewJudgeCommand(streams),
 		NewRecordCommand(streams),
 		NewReportCommand(streams),
