@@ -204,7 +204,7 @@ func (q *quickstart) verify(ctx context.Context, data []byte, public string) err
 	if err != nil {
 		return Exit(ExitUsage, err)
 	}
-	_, err = record.Verify(ctx, data, record.Checks{Keys: []*record.Verifier{verifier}, Run: q.runDir})
+	_, err = record.Verify(ctx, data, record.Checks{Keys: []*record.Verifier{verifier}, Evidence: evidenceIn(q.runDir)})
 	return Exit(ExitVerificationFailed, err)
 }
 

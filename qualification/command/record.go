@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,13 +17,18 @@ import (
 )
 
 // CreateSignedRecord judges a run, renders the reports and signs a record that binds all of it. It returns the bytes
-// of the record file. The key is a PEM private key.
-func CreateSignedRecord(ctx context.Context, d *dossier.Dossier, key []byte, now time.Time, version string) ([]byte, error) {
+// of the record file. The key is a PEM private key. What the evidence does not hold, such as the release manifest and
+// the ancestry of the harness, comes from the functions of with.
+func CreateSignedRecord(ctx context.Context, d *dossier.Dossier, key []byte, now time.Time, version string, with ...func(*record.Options)) ([]byte, error) {
 	signer, err := record.LoadSigner(key)
 	if err != nil {
 		return nil, Exit(ExitUsage, err)
 	}
-	r, err := record.Create(d, record.Options{Time: now, Version: version})
+	options := record.Options{Time: now, Version: version}
+	for _, set := range with {
+		set(&options)
+	}
+	r, err := record.Create(d, options)
 	if err != nil {
 		return nil, Exit(ExitNotEstablished, err)
 	}
@@ -35,93 +39,79 @@ func CreateSignedRecord(ctx context.Context, d *dossier.Dossier, key []byte, now
 	return data, Exit(ExitHarnessFailed, err)
 }
 
-// EnsureKey creates an ed25519 key pair in dir as qualification.key and qualification.pub unless both are there
-// already, and returns their paths. A half of a pair is refused.
-func EnsureKey(dir string) (private, public string, err error) {
-	private, public = filepath.Join(dir, privateName), filepath.Join(dir, publicName)
-	_, noPrivate := os.Stat(private)
-	_, noPublic := os.Stat(public)
-	switch {
-	case noPrivate == nil && noPublic == nil:
-		return private, public, nil
-	case noPrivate == nil || noPublic == nil:
-		return "", "", Exit(ExitUsage, fmt.Errorf("%s holds one half of a key pair, remove it or bring the other", dir))
-	}
-	return private, public, generateKey(dir, record.Ed25519)
-}
-
-const (
-	privateName = "qualification.key"
-	publicName  = "qualification.pub"
-)
-
-func generateKey(dir, algorithm string) error {
-	private, public, err := record.GenerateKey(algorithm)
-	if err != nil {
-		return Exit(ExitUsage, err)
-	}
-	for _, name := range []string{privateName, publicName} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			return Exit(ExitUsage, fmt.Errorf("%s exists already, a key is never overwritten; name another folder", filepath.Join(dir, name)))
-		}
-	}
-	if err := writeOutputMode(filepath.Join(dir, privateName), private, 0o600); err != nil {
-		return err
-	}
-	return writeOutput(filepath.Join(dir, publicName), public)
-}
-
 // NewRecordCommand returns `ptah-qualify record` with its subcommands.
 func NewRecordCommand(streams IOStreams) *cobra.Command {
-	command := &cobra.Command{Use: "record", Short: "Create, sign, verify and read qualification records"}
+	command := &cobra.Command{
+		Use:   "record",
+		Short: "Create, sign, verify and read qualification records, and carry claims over",
+		Long: `A record states what a run came to: one in-toto statement for each cell and one over all of them, signed with a key
+file as DSSE envelopes. It binds the profile, the release manifest, the digests of images and chart, the clusters, the
+platforms (native or emulated), the source of the images, the commit of the harness and how that relates to the release.
+
+Keys are ed25519 or ECDSA P-256 in PEM files. Keyless signatures (sigstore) are not available here.`,
+	}
 	key := &cobra.Command{Use: "key", Short: "Keys that sign records"}
 	key.AddCommand(newRecordKeyGenerate(streams))
-	command.AddCommand(newRecordCreate(streams), newRecordSign(streams), newRecordVerify(streams), newRecordInspect(streams), key)
+	command.AddCommand(newRecordCreate(streams), newRecordSign(streams), newRecordVerify(streams), newRecordInspect(streams),
+		newRecordReview(streams), newRecordImpact(streams), key)
 	return command
 }
 
-func newRecordKeyGenerate(streams IOStreams) *cobra.Command {
-	var output, algorithm string
-	command := &cobra.Command{
-		Use:   "generate --output DIR",
-		Short: "Write a new key pair as " + privateName + " and " + publicName,
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if err := generateKey(output, algorithm); err != nil {
-				return err
-			}
-			_, err := fmt.Fprintf(streams.Out, "%s (keep it secret)\n%s\n", filepath.Join(output, privateName), filepath.Join(output, publicName))
-			return err
-		},
-	}
-	command.Flags().StringVar(&output, "output", "", "existing folder to write the pair into")
-	command.Flags().StringVar(&algorithm, "algorithm", record.Ed25519, "ed25519 or ecdsa (P-256)")
-	mustRequire(command, "output")
-	return command
+type createFlags struct {
+	run, output, manifest, repository, releaseCommit string
 }
 
 func newRecordCreate(streams IOStreams) *cobra.Command {
-	var run, output string
+	var flags createFlags
 	command := &cobra.Command{
 		Use:   "create --run DIR --output FILE",
 		Short: "State the judgement of a run as an unsigned record",
-		Args:  cobra.NoArgs,
+		Long: `Create judges a closed run and states the result, unsigned. --manifest binds the release manifest, which must name every
+digest that was tested. --repository asks git whether the commit of the harness descends from that of the release and
+changes nothing that support/claims.yaml lists as shipped; without both, a record is never an acceptance.`,
+		Example: `  ptah-qualify record create --run .ptah/quickstart/runs/20261129-181158
+  ptah-qualify record create --run runs/r1 --manifest release-manifest.txt --repository . --release-commit v0.2.4`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			d, err := LoadRun(run)
+			d, err := LoadRun(flags.run)
 			if err != nil {
 				return err
 			}
-			r, err := record.Create(d, record.Options{Time: time.Now(), Version: d.Harness.Version})
+			options, err := createOptions(command.Context(), d, flags)
+			if err != nil {
+				return err
+			}
+			r, err := record.Create(d, options)
 			if err != nil {
 				return Exit(ExitNotEstablished, err)
 			}
-			return writeRecord(streams.Out, r, output)
+			return writeRecord(streams.Out, r, flags.output)
 		},
 	}
-	command.Flags().StringVar(&run, "run", "", "directory of the run")
-	command.Flags().StringVar(&output, "output", record.FileName, "file to write")
+	command.Flags().StringVar(&flags.run, "run", "", "directory of the run")
+	command.Flags().StringVar(&flags.output, "output", record.FileName, "file to write")
+	command.Flags().StringVar(&flags.manifest, "manifest", "", "release manifest to bind; it must name every tested digest")
+	command.Flags().StringVar(&flags.repository, "repository", "", "git repository that holds the commits of the release and of the harness")
+	command.Flags().StringVar(&flags.releaseCommit, "release-commit", "", "commit or tag that the release was built from (default: the one the evidence names)")
 	mustRequire(command, "run")
 	return command
+}
+
+func createOptions(ctx context.Context, d *dossier.Dossier, flags createFlags) (record.Options, error) {
+	options := record.Options{Time: time.Now(), Version: d.Harness.Version}
+	var err error
+	if flags.manifest != "" {
+		if options.Manifest, err = readInput(flags.manifest); err != nil {
+			return options, err
+		}
+	}
+	switch {
+	case flags.repository != "":
+		options.Ancestry, err = ancestryOf(ctx, flags.repository, d, flags.releaseCommit)
+	case flags.releaseCommit != "":
+		err = Exit(ExitUsage, errors.New("--release-commit says nothing without --repository, which holds that commit"))
+	}
+	return options, err
 }
 
 func writeRecord(out io.Writer, r *record.Record, path string) error {
@@ -136,39 +126,67 @@ func writeRecord(out io.Writer, r *record.Record, path string) error {
 	return err
 }
 
+type signFlags struct {
+	record, key, output, cells string
+	only                       []string
+}
+
 func newRecordSign(streams IOStreams) *cobra.Command {
-	var path, key, output string
+	var flags signFlags
 	command := &cobra.Command{
-		Use:   "sign --record FILE --key KEY",
+		Use:   "sign --record FILE --key KEY [--cells DIR [--cell KEY]...]",
 		Short: "Sign every statement of a record with a key file",
-		Args:  cobra.NoArgs,
+		Long: `Sign signs the statement of each cell and the one over all cells. With --cells it also writes each finished cell as a
+file of its own, MATRIX.CELL` + record.CellSuffix + `, so that cells that ran on different machines can be gathered
+for ` + "`ptah-qualify gate`" + `.`,
+		Example: `  ptah-qualify record sign --key qualification.key
+  ptah-qualify record sign --key qualification.key --cells out --cell data-plane.kubernetes-1.37.postgresql-17`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			r, err := readRecord(path)
-			if err != nil {
-				return err
-			}
-			pem, err := readInput(key)
-			if err != nil {
-				return err
-			}
-			signer, err := record.LoadSigner(pem)
-			if err != nil {
-				return Exit(ExitUsage, fmt.Errorf("%s: %w", key, err))
-			}
-			if err := r.Sign(command.Context(), signer); err != nil {
-				return Exit(ExitUsage, err)
-			}
-			if output == "" {
-				output = path
-			}
-			return writeRecord(streams.Out, r, output)
+			return signRecord(command.Context(), streams.Out, flags)
 		},
 	}
-	command.Flags().StringVar(&path, "record", record.FileName, "record to sign")
-	command.Flags().StringVar(&key, "key", "", "PEM private key (PKCS #8, ed25519 or ECDSA P-256)")
-	command.Flags().StringVar(&output, "output", "", "file to write instead of the record itself")
+	command.Flags().StringVar(&flags.record, "record", record.FileName, "record to sign")
+	command.Flags().StringVar(&flags.key, "key", "", "PEM private key (PKCS #8, ed25519 or ECDSA P-256)")
+	command.Flags().StringVar(&flags.output, "output", "", "file to write instead of the record itself")
+	command.Flags().StringVar(&flags.cells, "cells", "", "existing folder for one signed file of each finished cell")
+	command.Flags().StringArrayVar(&flags.only, "cell", nil, "with --cells: only this cell; repeat for several")
 	mustRequire(command, "key")
 	return command
+}
+
+func signRecord(ctx context.Context, out io.Writer, flags signFlags) error {
+	if len(flags.only) > 0 && flags.cells == "" {
+		return Exit(ExitUsage, errors.New("--cell says nothing without --cells, the folder to write it into"))
+	}
+	r, err := readRecord(flags.record)
+	if err != nil {
+		return err
+	}
+	signer, err := readSigner(flags.key)
+	if err != nil {
+		return err
+	}
+	if err := r.Sign(ctx, signer); err != nil {
+		return Exit(ExitUsage, err)
+	}
+	var files []record.CellFile
+	if flags.cells != "" {
+		if files, err = r.CellFiles(flags.only...); err != nil {
+			return Exit(ExitUsage, err)
+		}
+	}
+	for _, file := range files {
+		path := filepath.Join(flags.cells, file.Name)
+		if err := writeOutput(path, file.Data); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, path)
+	}
+	if flags.output == "" {
+		flags.output = flags.record
+	}
+	return writeRecord(out, r, flags.output)
 }
 
 func readRecord(path string) (*record.Record, error) {
@@ -183,112 +201,13 @@ func readRecord(path string) (*record.Record, error) {
 	return r, nil
 }
 
-type verifyFlags struct {
-	record, run, profile, reports string
-	keys                          []string
-	acceptance                    bool
-}
-
-func newRecordVerify(streams IOStreams) *cobra.Command {
-	var flags verifyFlags
-	command := &cobra.Command{
-		Use:   "verify --record FILE --key PUB [--run DIR] [--profile FILE] [--reports DIR]",
-		Short: "Check a record offline: signatures, consistency, evidence, profile and reports",
-		Long: `Verify checks the signatures of a record with the given public keys and that the record does not contradict
-itself. With --run it hashes every byte of the evidence and judges it again; with --profile and --reports it checks
-that these are the files the record binds. It uses no network.
-
-It exits 6 where anything does not fit, and else with the exit code of the verdict that the record states: a record
-that is genuine and did not pass never exits 0.`,
-		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			verified, err := verifyRecord(command.Context(), flags)
-			if err != nil {
-				return err
-			}
-			printVerified(streams.Out, verified)
-			return verdictError(verified.Summary.Verdict)
-		},
-	}
-	command.Flags().StringVar(&flags.record, "record", record.FileName, "record to verify")
-	command.Flags().StringArrayVar(&flags.keys, "key", nil, "PEM public key; repeat to admit several")
-	command.Flags().StringVar(&flags.run, "run", "", "directory of the run, to check the evidence and judge it again")
-	command.Flags().StringVar(&flags.profile, "profile", "", "profile that the record must have been judged under")
-	command.Flags().StringVar(&flags.reports, "reports", "", "directory of the rendered reports")
-	command.Flags().BoolVar(&flags.acceptance, "acceptance", false, "demand that the record accepts the release")
-	mustRequire(command, "key")
-	return command
-}
-
-func verifyRecord(ctx context.Context, flags verifyFlags) (*record.Verified, error) {
-	data, err := readInput(flags.record)
-	if err != nil {
-		return nil, err
-	}
-	checks := record.Checks{Acceptance: flags.acceptance, Run: flags.run, Reports: flags.reports}
-	for _, path := range flags.keys {
-		pem, err := readInput(path)
-		if err != nil {
-			return nil, err
-		}
-		key, err := record.LoadVerifier(pem)
-		if err != nil {
-			return nil, Exit(ExitUsage, fmt.Errorf("%s: %w", path, err))
-		}
-		checks.Keys = append(checks.Keys, key)
-	}
-	for _, dir := range []string{flags.run, flags.reports} {
-		if dir == "" {
-			continue
-		}
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, Exit(ExitUsage, fmt.Errorf("there is no folder %s, check the path", dir))
-		}
-	}
-	if flags.profile != "" {
-		if checks.Profile, err = readInput(flags.profile); err != nil {
-			return nil, err
-		}
-	}
-	verified, err := record.Verify(ctx, data, checks)
-	var refusal *record.Refusal
-	if errors.As(err, &refusal) {
-		return nil, Exit(ExitVerificationFailed, fmt.Errorf("%s does not verify: %w", flags.record, err))
-	}
-	return verified, err
-}
-
-func printVerified(out io.Writer, verified *record.Verified) {
-	summary := verified.Summary
-	fmt.Fprintf(out, "genuine: signed by %s\n", strings.Join(verified.Keys, ", "))
-	for _, checked := range verified.Checked {
-		fmt.Fprintf(out, "checked: %s\n", checked)
-	}
-	printClaims(out, verified)
-	fmt.Fprintf(out, "%s\n", summary.Notice)
-}
-
-func printClaims(out io.Writer, verified *record.Verified) {
-	summary := verified.Summary
-	fmt.Fprintf(out, "verdict: %s under %s, revision %s (%s), at %s\n", summary.Verdict, summary.Policy.Name, summary.Policy.Annotations["revision"], summary.Purpose, summary.TimeVerified.Format(time.RFC3339))
-	for _, subject := range verified.Subject {
-		fmt.Fprintf(out, "release: %s sha256:%s\n", subject.Name, subject.Digest["sha256"])
-	}
-	for _, cell := range verified.Judgements() {
-		fmt.Fprintf(out, "cell: %s %s\n", cell.Cell.Key, cell.Verdict)
-	}
-	for _, requirement := range summary.Requirements {
-		fmt.Fprintf(out, "requirement: %s %s\n", requirement.Requirement, requirement.Verdict)
-	}
-	fmt.Fprintf(out, "evidence: %s sha256:%s\n", summary.Evidence.Name, summary.Evidence.Digest["sha256"])
-}
-
 func newRecordInspect(streams IOStreams) *cobra.Command {
 	var path string
 	command := &cobra.Command{
-		Use:   "inspect --record FILE",
-		Short: "Print what a record claims, without checking it",
-		Args:  cobra.NoArgs,
+		Use:     "inspect --record FILE",
+		Short:   "Print what a record claims, without checking it",
+		Example: `  ptah-qualify record inspect --record reports/quickstart/` + record.FileName,
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			data, err := readInput(path)
 			if err != nil {
@@ -310,4 +229,57 @@ func newRecordInspect(streams IOStreams) *cobra.Command {
 	}
 	command.Flags().StringVar(&path, "record", record.FileName, "record to print")
 	return command
+}
+
+func printClaims(out io.Writer, verified *record.Verified) {
+	summary := verified.Summary
+	fmt.Fprintf(out, "verdict: %s under %s, revision %s (%s), at %s\n", summary.Verdict, summary.Policy.Name, summary.Policy.Annotations["revision"], summary.Purpose, summary.TimeVerified.Format(time.RFC3339))
+	for _, subject := range verified.Subject {
+		fmt.Fprintf(out, "release: %s sha256:%s\n", subject.Name, subject.Digest["sha256"])
+	}
+	for _, cell := range verified.Statements() {
+		facts := cell.Facts()
+		fmt.Fprintf(out, "cell: %s %s%s\n", facts.Cell.Key, facts.Verdict, where(facts))
+	}
+	for _, requirement := range summary.Requirements {
+		fmt.Fprintf(out, "requirement: %s %s\n", requirement.Requirement, requirement.Verdict)
+	}
+	fmt.Fprintf(out, "evidence: %s sha256:%s\n", summary.Evidence.Name, summary.Evidence.Digest["sha256"])
+	commit := summary.Harness.Digest["gitCommit"]
+	if commit == "" {
+		commit = "of an unknown commit"
+	}
+	switch a := summary.Ancestry; {
+	case a == nil:
+		fmt.Fprintf(out, "harness: %s; how it relates to the release is not stated\n", commit)
+	default:
+		fmt.Fprintf(out, "harness: %s; its ancestry from release commit %s: %s\n", commit, a.Release, a.Verdict)
+	}
+}
+
+// where says on what a cell ran; nothing where it left no evidence.
+func where(facts record.Facts) string {
+	if facts.Root == "" {
+		return ""
+	}
+	execution := "emulated"
+	if facts.Native {
+		execution = "native"
+	}
+	return fmt.Sprintf(" on %s (%s), cluster %s, images from %s", facts.Platform, execution, facts.Cluster, facts.ImageSource)
+}
+
+// completeWords completes a flag with fixed words.
+func completeWords(words ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		fitting := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, begun) })
+		return fitting, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// mustComplete gives a flag, declared beside the call, its completion.
+func mustComplete(command *cobra.Command, flag string, complete func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)) {
+	if err := command.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err)
+	}
 }

@@ -1,14 +1,17 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 
+	"ptah.run/ptah/qualification/carryover"
 	"ptah.run/ptah/qualification/evidence/dossier"
 	"ptah.run/ptah/qualification/evidence/dossier/dossiertest"
 	"ptah.run/ptah/qualification/judge"
@@ -32,6 +35,25 @@ func (f *forged) claim(t *testing.T) {
 		f.summary.Predicate.InputAttestations = append(f.summary.Predicate.InputAttestations,
 			Resource{Name: "cell/" + cell.Predicate.Judgement.Cell.Key, Digest: sha256Of(digest(payload))})
 	}
+}
+
+func (f *forged) exclude(requirements ...profile.Requirement) {
+	for _, requirement := range requirements {
+		f.summary.Predicate.Exclusions = append(f.summary.Predicate.Exclusions, profile.Exclusion{Requirement: requirement, Scope: "all", Reason: "none"})
+	}
+}
+
+// annotate changes what the configuration of the cell says.
+func (f *forged) annotate(resource, name, value string) {
+	for _, candidate := range f.cells[0].Predicate.Configuration {
+		if candidate.Name == resource {
+			candidate.Annotations[name] = value
+		}
+	}
+}
+
+func (f *forged) relate(a carryover.Ancestry) {
+	f.cells[0].Predicate.Ancestry, f.summary.Predicate.Ancestry = &a, &a
 }
 
 func canonical(t *testing.T, value any) []byte {
@@ -96,6 +118,13 @@ func failing(t *testing.T) *dossiertest.Case {
 	return c
 }
 
+// accepting is a case under the same profile, declared for acceptance.
+func accepting(t *testing.T) *dossiertest.Case {
+	c := dossiertest.Passing(t)
+	c.Profile = bytes.Replace(c.Profile, []byte("purpose: development"), []byte("purpose: acceptance"), 1)
+	return c
+}
+
 func TestASignedRecordThatContradictsItselfIsRefused(t *testing.T) {
 	void := verdict.New(verdict.Void, verdict.Harness, verdict.WitnessMissing, "x", "the fault did not take effect")
 	pass := func(f *forged) {
@@ -143,9 +172,57 @@ func TestASignedRecordThatContradictsItselfIsRefused(t *testing.T) {
 		"should refuse a development record that claims an acceptance":          {dossiertest.PassingCase, func(_ *testing.T, f *forged) { f.summary.Predicate.Acceptance = true }, RefusedContradicts},
 		"should refuse a development record dressed as an acceptance statement": {dossiertest.PassingCase, func(_ *testing.T, f *forged) { f.summary.PredicateType = AcceptanceType }, RefusedContradicts},
 		"should refuse a record without its notice":                             {dossiertest.PassingCase, func(_ *testing.T, f *forged) { f.summary.Predicate.Notice = "All is well." }, RefusedContradicts},
-		"should refuse an excluded requirement that may never be excluded": {dossiertest.PassingCase, func(_ *testing.T, f *forged) {
-			f.summary.Predicate.Exclusions = []profile.Exclusion{{Requirement: "PA-03", Scope: "all", Reason: "none"}}
-		}, RefusedExclusion},
+		"should refuse an exclusion of authorised work":                         {dossiertest.PassingCase, func(_ *testing.T, f *forged) { f.exclude("PA-02") }, RefusedExclusion},
+		"should refuse an exclusion of safety through interruption":             {dossiertest.PassingCase, func(_ *testing.T, f *forged) { f.exclude("PA-03") }, RefusedExclusion},
+		"should refuse an exclusion of the authority boundaries":                {dossiertest.PassingCase, func(_ *testing.T, f *forged) { f.exclude("PA-05") }, RefusedExclusion},
+		"should refuse an exclusion beside one that is allowed":                 {dossiertest.PassingCase, func(_ *testing.T, f *forged) { f.exclude("PA-09", "PA-05") }, RefusedExclusion},
+		"should refuse an inconclusive cell stated as passed": {failing, func(t *testing.T, f *forged) {
+			f.cells[0].Predicate.Result = resultPassed
+			f.claim(t)
+		}, RefusedContradicts},
+		"should refuse a failed test listed as passed": {failing, func(t *testing.T, f *forged) {
+			cell := &f.cells[0].Predicate
+			cell.PassedTests, cell.FailedTests = append(cell.PassedTests, cell.FailedTests...), []string{}
+			f.claim(t)
+		}, RefusedContradicts},
+		"should refuse a passed cell without evidence": {dossiertest.PassingCase, func(t *testing.T, f *forged) {
+			f.cells[0].Predicate.Judgement.Root = ""
+			f.claim(t)
+		}, RefusedContradicts},
+		"should refuse a cell with the evidence of another run": {dossiertest.PassingCase, func(t *testing.T, f *forged) {
+			f.annotate("evidence", "runRoot", dossiertest.Digest("9"))
+			f.claim(t)
+		}, RefusedContradicts},
+		"should refuse a cell of another harness": {dossiertest.PassingCase, func(t *testing.T, f *forged) {
+			f.annotate("harness", "dirty", "true")
+			f.claim(t)
+		}, RefusedContradicts},
+		"should refuse a purpose that is not that of the profile": {dossiertest.PassingCase, func(_ *testing.T, f *forged) {
+			f.summary.Predicate.Purpose, f.summary.PredicateType = profile.Acceptance, AcceptanceType
+			f.summary.Predicate.Notice = notice(profile.Acceptance, true, false)
+		}, RefusedContradicts},
+		"should refuse an acceptance that binds no manifest and no ancestry": {accepting, func(_ *testing.T, f *forged) {
+			f.summary.Predicate.Acceptance, f.summary.Predicate.Notice = true, acceptanceNotice
+		}, RefusedContradicts},
+		"should refuse an ancestry that its commits do not show": {dossiertest.PassingCase, func(t *testing.T, f *forged) {
+			f.relate(carryover.Ancestry{Release: "r", Harness: strings.Repeat("c", 40), Changed: []string{}, Verdict: verdict.Passed()})
+			f.claim(t)
+		}, RefusedContradicts},
+		"should refuse an ancestry of a changed tree stated as unchanged": {dossiertest.PassingCase, func(t *testing.T, f *forged) {
+			a := carryover.Ancestry{Release: "r", Harness: strings.Repeat("c", 40), Descends: true, Dirty: true, Changed: []string{}}
+			a.Verdict = a.Judge()
+			f.relate(a)
+			f.claim(t)
+		}, RefusedContradicts},
+		"should refuse an ancestry of another harness": {dossiertest.PassingCase, func(t *testing.T, f *forged) {
+			f.relate(carryover.Ancestry{Release: "r", Harness: strings.Repeat("d", 40), Descends: true, Changed: []string{}, Verdict: verdict.Passed()})
+			f.claim(t)
+		}, RefusedContradicts},
+		"should refuse a cell of another ancestry than the summary": {dossiertest.PassingCase, func(t *testing.T, f *forged) {
+			a := carryover.Ancestry{Release: "r", Harness: strings.Repeat("c", 40), Descends: true, Changed: []string{}, Verdict: verdict.Passed()}
+			f.cells[0].Predicate.Ancestry = &a
+			f.claim(t)
+		}, RefusedContradicts},
 		"should refuse a statement of a foreign kind": {dossiertest.PassingCase, func(_ *testing.T, f *forged) { f.summary.PredicateType = "https://example.com/other" }, RefusedStatement},
 		"should refuse a subject without a digest":    {dossiertest.PassingCase, func(_ *testing.T, f *forged) { f.summary.Subject = []Resource{{Name: "ptah/manager"}} }, RefusedStatement},
 	}
@@ -174,6 +251,7 @@ func TestAConsistentLieIsRefusedByJudgingAgain(t *testing.T) {
 				cell.Judgement.Targets[i].Verdict = verdict.Passed()
 			}
 			cell.Judgement.Verdict, cell.Result = verdict.Passed(), resultPassed
+			cell.PassedTests, cell.FailedTests = tests(cell.Judgement)
 			for i := range f.summary.Predicate.Requirements {
 				f.summary.Predicate.Requirements[i].Verdict = verdict.Passed()
 			}
@@ -186,8 +264,22 @@ func TestAConsistentLieIsRefusedByJudgingAgain(t *testing.T) {
 				}
 			}
 		},
-		"about the limits":  func(f *forged) { f.summary.Predicate.NotShown = []string{} },
-		"about the harness": func(f *forged) { f.summary.Predicate.Harness.Annotations["dirty"] = "true" },
+		"about the limits": func(f *forged) { f.summary.Predicate.NotShown = []string{} },
+		"about the harness": func(f *forged) {
+			f.summary.Predicate.Harness.Annotations["dirty"] = "true"
+			for _, resource := range f.cells[0].Predicate.Configuration {
+				if resource.Name == "harness" {
+					resource.Annotations["dirty"] = "true"
+				}
+			}
+		},
+		"about the cluster": func(f *forged) {
+			for i, resource := range f.cells[0].Predicate.Configuration {
+				if resource.Name == "cluster" {
+					f.cells[0].Predicate.Configuration[i].URI = clusterURI("another")
+				}
+			}
+		},
 		"by a dropped requirement": func(f *forged) {
 			f.summary.Predicate.Requirements = append([]judge.RequirementVerdict{}, f.summary.Predicate.Requirements[1:]...)
 		},
@@ -201,7 +293,7 @@ func TestAConsistentLieIsRefusedByJudgingAgain(t *testing.T) {
 			if _, err := Verify(context.Background(), data, Checks{Keys: []*Verifier{key}}); err != nil {
 				t.Fatalf("control: without the evidence the lie must be consistent: %v", err)
 			}
-			_, err := Verify(context.Background(), data, Checks{Keys: []*Verifier{key}, Run: run})
+			_, err := Verify(context.Background(), data, Checks{Keys: []*Verifier{key}, Evidence: func() (*dossier.Dossier, error) { return dossier.Load(run) }})
 			var refused *Refusal
 			if !errors.As(err, &refused) || refused.Code != RefusedJudgement {
 				t.Errorf("want a refusal %s, got %v", RefusedJudgement, err)

@@ -2,16 +2,14 @@
 // cell and one statement over them, each in its own DSSE envelope, in one file. It binds the profile, the release by
 // digests, the clusters, the harness, the evidence root and the rendered reports.
 //
-// A record is verified with a key file and no network. With the run directory at hand it is judged again from the
-// raw evidence, and must come out the same.
+// A record is verified with a key file and no network. With the evidence at hand it is judged again from the raw
+// evidence, and must come out the same. The package opens no file, runs no git and reads no clock: what it is to
+// check comes from its callers.
 package record
 
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 
+	"ptah.run/ptah/qualification/carryover"
 	"ptah.run/ptah/qualification/evidence/dossier"
 	"ptah.run/ptah/qualification/judge"
 	"ptah.run/ptah/qualification/profile/document"
@@ -40,14 +39,17 @@ type Record struct {
 
 // Options of Create.
 type Options struct {
-	Time    time.Time // when the judgement was made
-	Version string    // of the program that made it
+	Time     time.Time           // when the judgement was made
+	Version  string              // of the program that made it
+	Manifest []byte              // the release manifest, nil where there is none
+	Ancestry *carryover.Ancestry // of the harness, nil where nobody asked git
 
-	reports []Resource
+	manifest string // digest of the manifest
+	reports  []Resource
 }
 
 // Create builds the unsigned record of a run: it judges the evidence, renders the reports to bind their digests, and
-// states both.
+// states both. A manifest that does not name what was tested is refused.
 func Create(d *dossier.Dossier, options Options) (*Record, error) {
 	judgement := d.Judge()
 	files, err := report.Files(report.Build(d, judgement))
@@ -58,34 +60,41 @@ func Create(d *dossier.Dossier, options Options) (*Record, error) {
 	for _, file := range files {
 		options.reports = append(options.reports, Resource{Name: file.Name, Digest: sha256Of(digest(file.Data))})
 	}
-	return build(d, judgement, options)
-}
-
-func build(d *dossier.Dossier, judgement judge.Judgement, options Options) (*Record, error) {
-	subject, err := release(d)
+	if options.Manifest != nil {
+		options.manifest = digest(options.Manifest)
+	}
+	record, err := build(d, judgement, options)
 	if err != nil {
 		return nil, fmt.Errorf("create the record: %w", err)
 	}
+	return record, nil
+}
+
+func build(d *dossier.Dossier, judgement judge.Judgement, options Options) (*Record, error) {
+	subject, err := release(d, options)
+	if err != nil {
+		return nil, err
+	}
+	cells, err := cellStatements(d, judgement, subject, options)
+	if err != nil {
+		return nil, err
+	}
 	record := &Record{MediaType: MediaType, Cells: []dsse.Envelope{}}
 	var payloads [][]byte
-	for _, cell := range judgement.Cells {
-		payload, err := document.Canonical(cellStatement(d, judgement, cell, subject))
+	for _, cell := range cells {
+		payload, err := document.Canonical(cell)
 		if err != nil {
-			return nil, fmt.Errorf("create the record: %w", err)
+			return nil, err
 		}
 		payloads = append(payloads, payload)
 		record.Cells = append(record.Cells, unsigned(payload))
 	}
-	payload, err := document.Canonical(summaryStatement(d, judgement, subject, payloads, options))
+	payload, err := document.Canonical(summaryStatement(d, judgement, cells, payloads, options))
 	if err != nil {
-		return nil, fmt.Errorf("create the record: %w", err)
+		return nil, err
 	}
 	record.Summary = unsigned(payload)
 	return record, nil
-}
-
-func unsigned(payload []byte) dsse.Envelope {
-	return dsse.Envelope{PayloadType: PayloadType, Payload: base64.StdEncoding.EncodeToString(payload), Signatures: []dsse.Signature{}}
 }
 
 // Sign signs every envelope of an unsigned record. A record that has signatures is refused: it would replace them.
@@ -93,20 +102,10 @@ func (r *Record) Sign(ctx context.Context, signer *Signer) error {
 	if r.Signed() {
 		return errors.New("sign the record: it is signed already, create it anew to sign it with another key")
 	}
-	envelopes, err := dsse.NewEnvelopeSigner(signer)
-	if err != nil {
-		return fmt.Errorf("sign the record: %w", err)
-	}
 	for _, envelope := range r.envelopes() {
-		payload, err := envelope.DecodeB64Payload()
-		if err != nil {
+		if err := signEnvelope(ctx, envelope, signer); err != nil {
 			return fmt.Errorf("sign the record: %w", err)
 		}
-		signed, err := envelopes.SignPayload(ctx, PayloadType, payload)
-		if err != nil {
-			return fmt.Errorf("sign the record: %w", err)
-		}
-		*envelope = *signed
 	}
 	return nil
 }
@@ -144,14 +143,9 @@ const MaxSize = 64 << 20
 // Decode reads a record file. Bytes that differ from what Encode gives are refused, so that nothing in the file is
 // outside of what is checked.
 func Decode(data []byte) (*Record, error) {
-	if len(data) > MaxSize {
-		return nil, fmt.Errorf("the record has %d bytes, the limit is %d", len(data), MaxSize)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
 	var r Record
-	if err := decoder.Decode(&r); err != nil {
-		return nil, fmt.Errorf("the file is no record: %w", err)
+	if err := decodeFile("record", data, &r); err != nil {
+		return nil, err
 	}
 	if r.MediaType != MediaType {
 		return nil, fmt.Errorf("the file has the media type %.80q, a record has %q", r.MediaType, MediaType)
@@ -161,7 +155,7 @@ func Decode(data []byte) (*Record, error) {
 		return nil, err
 	}
 	if !bytes.Equal(exact, data) {
-		return nil, errors.New("the record is not in the form in which records are written: it was edited or damaged")
+		return nil, errNotExact
 	}
 	for _, envelope := range r.envelopes() {
 		if err := exactBase64(envelope); err != nil {
@@ -169,24 +163,4 @@ func Decode(data []byte) (*Record, error) {
 		}
 	}
 	return &r, nil
-}
-
-// exactBase64 refuses encodings that decode to the same bytes as another text.
-func exactBase64(envelope *dsse.Envelope) error {
-	texts := []string{envelope.Payload}
-	for _, signature := range envelope.Signatures {
-		texts = append(texts, signature.Sig)
-	}
-	for _, text := range texts {
-		data, err := base64.StdEncoding.Strict().DecodeString(text)
-		if err != nil || base64.StdEncoding.EncodeToString(data) != text {
-			return errors.New("the record holds base64 that is not in its one exact form")
-		}
-	}
-	return nil
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }

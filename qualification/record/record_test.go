@@ -69,7 +69,15 @@ func signRun(t *testing.T, run string, profile []byte, algorithm string) signed 
 }
 
 func (s signed) checks() record.Checks {
-	return record.Checks{Keys: []*record.Verifier{s.key}, Run: s.run, Profile: s.profile, Reports: s.reports}
+	return record.Checks{Keys: []*record.Verifier{s.key}, Evidence: evidenceIn(s.run), Profile: s.profile, Reports: reportsIn(s.reports)}
+}
+
+func evidenceIn(dir string) func() (*dossier.Dossier, error) {
+	return func() (*dossier.Dossier, error) { return dossier.Load(dir) }
+}
+
+func reportsIn(dir string) func(string) ([]byte, error) {
+	return func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, name)) }
 }
 
 func refusal(t *testing.T, err error) record.Code {
@@ -237,17 +245,17 @@ func TestRefusals(t *testing.T) {
 		}, record.RefusedKey},
 		"should refuse when no key is given at all": {func(_ *testing.T, _ *signed, checks *record.Checks) { checks.Keys = nil }, record.RefusedKey},
 		"should refuse the evidence of another cluster": {func(t *testing.T, _ *signed, checks *record.Checks) {
-			checks.Run = other(t).run
+			checks.Evidence = evidenceIn(other(t).run)
 		}, record.RefusedEvidence},
-		"should refuse a folder that holds no run": {func(t *testing.T, _ *signed, checks *record.Checks) { checks.Run = t.TempDir() }, record.RefusedEvidence},
+		"should refuse a folder that holds no run": {func(t *testing.T, _ *signed, checks *record.Checks) { checks.Evidence = evidenceIn(t.TempDir()) }, record.RefusedEvidence},
 		"should refuse another profile": {func(_ *testing.T, s *signed, checks *record.Checks) {
 			checks.Profile = []byte(strings.Replace(string(s.profile), "atMost: 25", "atMost: 26", 1))
 		}, record.RefusedProfile},
 		"should refuse a profile that is no profile": {func(_ *testing.T, _ *signed, checks *record.Checks) { checks.Profile = []byte("x: [") }, record.RefusedProfile},
 		"should refuse the reports of another run": {func(t *testing.T, _ *signed, checks *record.Checks) {
-			checks.Reports = other(t).reports
+			checks.Reports = reportsIn(other(t).reports)
 		}, record.RefusedReport},
-		"should refuse reports that are missing": {func(t *testing.T, _ *signed, checks *record.Checks) { checks.Reports = t.TempDir() }, record.RefusedReport},
+		"should refuse reports that are missing": {func(t *testing.T, _ *signed, checks *record.Checks) { checks.Reports = reportsIn(t.TempDir()) }, record.RefusedReport},
 		"should refuse a development record offered as acceptance": {func(_ *testing.T, _ *signed, checks *record.Checks) {
 			checks.Acceptance = true
 		}, record.RefusedPurpose},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"ptah.run/ptah/qualification/carryover"
 	"ptah.run/ptah/qualification/evidence/dossier"
 	"ptah.run/ptah/qualification/judge"
 	"ptah.run/ptah/qualification/profile"
@@ -27,6 +28,7 @@ const (
 	noAcceptanceNotice = "The profile is for development: whatever the result, this record is no acceptance and must not be used as one."
 	acceptanceNotice   = "The release named as subject is accepted for the profile named as policy, within the exclusions of that profile."
 	rejectionNotice    = "The release named as subject is not accepted: not everything the profile demands was shown."
+	unboundNotice      = "The release named as subject is not accepted: the profile was met, and the record does not bind all that an acceptance must name."
 )
 
 // Resource is an in-toto resource descriptor.
@@ -45,7 +47,8 @@ type statement[P any] struct {
 	Predicate     P          `json:"predicate"`
 }
 
-// TestResult is the predicate of a cell: in-toto's test result, with the verdicts as an additional field.
+// TestResult is the predicate of a cell: in-toto's test result, with the verdicts and the ancestry of the harness as
+// additional fields.
 type TestResult struct {
 	Result        string              `json:"result"`
 	Configuration []Resource          `json:"configuration"`
@@ -53,6 +56,7 @@ type TestResult struct {
 	WarnedTests   []string            `json:"warnedTests"`
 	FailedTests   []string            `json:"failedTests"`
 	Judgement     judge.CellJudgement `json:"judgement"`
+	Ancestry      *carryover.Ancestry `json:"ancestry,omitempty"`
 }
 
 // Summary is the predicate of the statement over all cells. Its fields follow the verification summary of SLSA where
@@ -74,18 +78,48 @@ type Summary struct {
 	Evidence           Resource                   `json:"evidence"`
 	Harness            Resource                   `json:"harness"`
 	Reports            []Resource                 `json:"reports"` // files rendered from the same judgement, by digest
+	Ancestry           *carryover.Ancestry        `json:"ancestry,omitempty"`
 }
 
-// cellStatement builds the statement of one cell. A cell without evidence has a statement too: its subject is the
+// cellStatements builds the statements of the cells. A cell without evidence has a statement too: its subject is the
 // release of the run, and its result is that it failed to show anything.
-func cellStatement(d *dossier.Dossier, judgement judge.Judgement, cell judge.CellJudgement, subject []Resource) statement[TestResult] {
-	predicate := TestResult{Result: result(cell.Verdict), Configuration: configuration(d, judgement, cell), Judgement: cell}
-	predicate.PassedTests, predicate.FailedTests, predicate.WarnedTests = []string{}, []string{}, []string{}
+func cellStatements(d *dossier.Dossier, judgement judge.Judgement, subject []Resource, options Options) ([]statement[TestResult], error) {
+	if options.Ancestry != nil {
+		if err := options.aboutThisHarness(d); err != nil {
+			return nil, err
+		}
+	}
+	var statements []statement[TestResult]
+	for _, cell := range judgement.Cells {
+		predicate := TestResult{Result: result(cell.Verdict), Configuration: configuration(d, judgement, cell), Judgement: cell, WarnedTests: []string{}, Ancestry: options.Ancestry}
+		predicate.PassedTests, predicate.FailedTests = tests(cell)
+		statements = append(statements, statement[TestResult]{Type: StatementType, Subject: subject, PredicateType: TestResultType, Predicate: predicate})
+	}
+	return statements, nil
+}
+
+// aboutThisHarness refuses an ancestry of other commits than those of the evidence.
+func (o Options) aboutThisHarness(d *dossier.Dossier) error {
+	a := o.Ancestry
+	if a.Harness != d.Harness.Commit || a.Dirty != d.Harness.Dirty {
+		return fmt.Errorf("the ancestry is that of harness %q, the run was made by %s", a.Harness, d.Harness)
+	}
+	for _, cell := range d.Cells {
+		if known := cell.Release.Commit; known != "" && known != a.Release {
+			return fmt.Errorf("cell %s tested a release built from commit %s, the ancestry is that of %q", cell.Evidence.Cell, known, a.Release)
+		}
+	}
+	return nil
+}
+
+// tests lists what a cell showed and what it did not, in the terms of in-toto.
+func tests(cell judge.CellJudgement) (passed, failed []string) {
+	passed, failed = []string{}, []string{}
 	add := func(name string, v verdict.Verdict) {
 		if v.Satisfies() {
-			predicate.PassedTests = append(predicate.PassedTests, name)
+			passed = append(passed, name)
 		} else {
-			predicate.FailedTests = append(predicate.FailedTests, name)
+			failed = append(failed, name)
 		}
 	}
 	for _, s := range cell.Scenarios {
@@ -94,7 +128,7 @@ func cellStatement(d *dossier.Dossier, judgement judge.Judgement, cell judge.Cel
 	for _, t := range cell.Targets {
 		add("target/"+t.Target, t.Verdict)
 	}
-	return statement[TestResult]{Type: StatementType, Subject: subject, PredicateType: TestResultType, Predicate: predicate}
+	return passed, failed
 }
 
 // configuration lists what the cell was run with.
@@ -107,7 +141,7 @@ func configuration(d *dossier.Dossier, judgement judge.Judgement, cell judge.Cel
 	inputs, lab := file.Evidence.Inputs, file.Lab
 	list = append(list,
 		Resource{Name: "evidence", Digest: sha256Of(cell.Root), Annotations: map[string]string{"run": d.RunID, "runRoot": d.Root}},
-		Resource{Name: "cluster", URI: "urn:uuid:" + lab.ClusterUID, Annotations: map[string]string{"lab": lab.ID, "kubernetes": lab.KubernetesVersion,
+		Resource{Name: "cluster", URI: clusterURI(lab.ClusterUID), Annotations: map[string]string{"lab": lab.ID, "kubernetes": lab.KubernetesVersion,
 			"controlPlanes": fmt.Sprint(inputs.ControlPlanes), "workers": fmt.Sprint(inputs.Workers)}},
 		Resource{Name: "platform", Annotations: map[string]string{"platform": inputs.Platform, "execution": execution(inputs.Native), "imageSource": inputs.ImageSource}},
 		Resource{Name: "matrix", Digest: sha256Of(inputs.Matrix)},
@@ -127,6 +161,17 @@ func cellAnnotations(cell judge.CellJudgement) map[string]string {
 	return annotations
 }
 
+// Prefixes of the names that statements give.
+const (
+	clusterScheme = "urn:uuid:"
+	imagePrefix   = "ptah/"
+	chartPrefix   = "chart/"
+	profilePrefix = "profile/"
+)
+
+// clusterURI names a cluster by the UID of its namespace kube-system.
+func clusterURI(uid string) string { return clusterScheme + uid }
+
 func execution(native bool) string {
 	if native {
 		return "native"
@@ -136,7 +181,7 @@ func execution(native bool) string {
 
 func policy(d *dossier.Dossier, judgement judge.Judgement) Resource {
 	identity := judgement.Profile
-	return Resource{Name: "profile/" + identity.Name, Digest: sha256Of(identity.Digest), Annotations: map[string]string{
+	return Resource{Name: profilePrefix + identity.Name, Digest: sha256Of(identity.Digest), Annotations: map[string]string{
 		"revision": fmt.Sprint(identity.Revision), "purpose": string(identity.Purpose), "fileDigest": d.ProfileFile}}
 }
 
@@ -148,8 +193,9 @@ func harness(d *dossier.Dossier) Resource {
 	return resource
 }
 
-// release returns the subjects: the images and the chart that were tested. Every cell must have tested the same.
-func release(d *dossier.Dossier) ([]Resource, error) {
+// release returns the subjects: the images and the chart that were tested, and the manifest that names them. Every
+// cell must have tested the same.
+func release(d *dossier.Dossier, options Options) ([]Resource, error) {
 	if len(d.Cells) == 0 {
 		return nil, fmt.Errorf("run %s has no finished cell, so there is nothing a record could be about", d.RunID)
 	}
@@ -161,47 +207,61 @@ func release(d *dossier.Dossier) ([]Resource, error) {
 	}
 	var subject []Resource
 	for _, role := range sortedKeys(first.Images) {
-		subject = append(subject, Resource{Name: "ptah/" + role, Digest: sha256Of(first.Images[role])})
+		subject = append(subject, Resource{Name: imagePrefix + role, Digest: sha256Of(first.Images[role])})
 	}
-	subject = append(subject, Resource{Name: "chart/ptah-operator", Digest: sha256Of(first.ChartDigest), Annotations: map[string]string{"version": first.ChartVersion}})
+	subject = append(subject, Resource{Name: chartPrefix + "ptah-operator", Digest: sha256Of(first.ChartDigest), Annotations: map[string]string{"version": first.ChartVersion}})
 	for _, resource := range subject {
 		if resource.Digest == nil {
 			return nil, fmt.Errorf("the release names no sha256 digest for %s, and only what is named by digest can be recorded", resource.Name)
 		}
 	}
+	if options.Manifest != nil {
+		if err := namesAll(options.Manifest, subject, options.Ancestry); err != nil {
+			return nil, err
+		}
+	}
+	if options.manifest != "" {
+		subject = append(subject, Resource{Name: manifestSubject, Digest: sha256Of(options.manifest)})
+	}
 	return subject, nil
 }
 
-// summaryStatement builds the statement over all cells. cells are the bytes of their statements, in order.
-func summaryStatement(d *dossier.Dossier, judgement judge.Judgement, subject []Resource, cells [][]byte, options Options) statement[Summary] {
+// summaryStatement builds the statement over all cells. Payloads are the bytes of their statements, in order.
+func summaryStatement(d *dossier.Dossier, judgement judge.Judgement, cells []statement[TestResult], payloads [][]byte, options Options) statement[Summary] {
 	purpose := judgement.Profile.Purpose
-	passed := judgement.Verdict.Satisfies()
+	passed, bound := judgement.Verdict.Satisfies(), len(unbound(cells)) == 0
 	summary := Summary{
 		Verifier:     map[string]string{"id": verifierIdentity, "version": options.Version},
 		TimeVerified: options.Time.UTC().Truncate(time.Second),
-		Purpose:      purpose, Acceptance: passed && purpose == profile.Acceptance, Notice: notice(purpose, passed),
+		Purpose:      purpose, Acceptance: passed && bound && purpose == profile.Acceptance, Notice: notice(purpose, passed, bound),
 		Policy: policy(d, judgement), VerificationResult: result(judgement.Verdict), Verdict: judgement.Verdict,
 		Requirements: judgement.Requirements, NotAssessed: d.Profile.NotAssessed(), Exclusions: slices.Clone(d.Profile.Exclusions), NotShown: d.Profile.NotShown,
-		Evidence: Resource{Name: "run/" + d.RunID, Digest: sha256Of(d.Root)}, Harness: harness(d), Reports: options.reports,
+		Evidence: Resource{Name: "run/" + d.RunID, Digest: sha256Of(d.Root)}, Harness: harness(d), Reports: options.reports, Ancestry: options.Ancestry,
 	}
-	for i, cell := range judgement.Cells {
-		summary.InputAttestations = append(summary.InputAttestations, Resource{Name: "cell/" + cell.Cell.Key, Digest: sha256Of(digest(cells[i]))})
+	for i, cell := range cells {
+		summary.InputAttestations = append(summary.InputAttestations, Resource{Name: "cell/" + cell.Predicate.Judgement.Cell.Key, Digest: sha256Of(digest(payloads[i]))})
 	}
 	kind := QualificationType
 	if purpose == profile.Acceptance {
 		kind = AcceptanceType
 	}
-	return statement[Summary]{Type: StatementType, Subject: subject, PredicateType: kind, Predicate: summary}
+	made := statement[Summary]{Type: StatementType, PredicateType: kind, Predicate: summary}
+	if len(cells) > 0 {
+		made.Subject = cells[0].Subject
+	}
+	return made
 }
 
-func notice(purpose profile.Purpose, passed bool) string {
+func notice(purpose profile.Purpose, passed, bound bool) string {
 	switch {
 	case purpose != profile.Acceptance:
 		return noAcceptanceNotice
-	case passed:
-		return acceptanceNotice
-	default:
+	case !passed:
 		return rejectionNotice
+	case !bound:
+		return unboundNotice
+	default:
+		return acceptanceNotice
 	}
 }
 
