@@ -149,6 +149,40 @@ func TestRefusals(t *testing.T) {
 		"should refuse an exclusion of authority":             {[]string{"notShown:", "exclusions: [{requirement: PA-05, scope: all, reason: x}]\nnotShown:"}, "PA-05 may never be excluded"},
 		"should refuse an exclusion without a reason":         {[]string{"notShown:", "exclusions: [{requirement: PA-07, scope: all}]\nnotShown:"}, "exclusions[0]: give requirement"},
 		"should refuse one requirement excluded twice":        {[]string{"notShown:", "exclusions: [{requirement: PA-07, scope: a, reason: x}, {requirement: PA-07, scope: b, reason: x}]\nnotShown:"}, "PA-07 is excluded twice"},
+		"should refuse a negative bound":                      {[]string{"{atMost: 600}", "{atMost: -1}"}, "targets[0].bound: it must lie between 0 and"},
+		"should refuse a bound beyond all numbers":            {[]string{"{atMost: 600}", "{atMost: 1e10}"}, "targets[0].bound: it must lie between 0 and 1000000000"},
+		"should refuse a maximum of each":                     {[]string{"minSamples: 1", "minSamples: 1\n    per: process"}, "targets[0].per: a max is the same"},
+		"should refuse an unknown grouping":                   {[]string{"minSamples: 1", "minSamples: 1\n    per: planet"}, `"planet" is unknown, use one of: api-server, process, resource`},
+		"should refuse more nodes than anybody runs":          {[]string{"controlPlanes: 3", "controlPlanes: 3000000"}, "cluster: nobody runs so many"},
+		"should refuse more resources than anybody has":       {[]string{"schemas: 10", "schemas: 2000000"}, "workload.schemas: it must lie between 0 and 1000000"},
+		"should refuse fewer rows than none":                  {[]string{"quotas: []", "rowsPerDatabase: -1"}, "workload.rowsPerDatabase"},
+		"should refuse an interval of a year":                 {[]string{"interval: 2m", "interval: 9000h"}, "workload: no interval and no duration is longer than 720h"},
+		"should refuse rounds that never come":                {[]string{"every: 10m, rounds: 9", "rounds: 9"}, "workload.changes.every: declare the time"},
+		"should refuse zero rounds":                           {[]string{"rounds: 9", "rounds: 0"}, "workload.changes.rounds: declare at least one"},
+		"should refuse a round of nothing":                    {[]string{"rounds: 9, resources: 10", "rounds: 9, resources: 0"}, "workload.changes.resources: a round has"},
+		"should refuse a negative cost":                       {[]string{"costIntervals: 3", "costIntervals: -1"}, "workload.changes.costIntervals: it cannot be negative"},
+		"should refuse churn without a time":                  {[]string{"quotas: []", "churn: {rounds: 9, resources: 4, costIntervals: 1}"}, "workload.churn.every"},
+		"should refuse a fault without a class":               {[]string{"quotas: []", "faults: [{hold: 3m}]"}, "workload.faults[0].class: name the class"},
+		"should refuse an empty range of sizes":               {[]string{"quotas: []", "planSizes: [{name: small, fromBytes: 10, toBytes: 9}]"}, "workload.planSizes[0]: give a name and a range"},
+		"should refuse a history of nothing":                  {[]string{"quotas: []", "histories: [2, 0]"}, "workload.histories[1]: a history has"},
+		"should refuse unrelated objects nowhere":             {[]string{"quotas: []", "unrelated: {namespaces: 0, configMaps: 1, configMapBytes: 1, completedJobs: 1}"}, "workload.unrelated: unrelated objects are"},
+		"should refuse objects that nobody says how long":     {[]string{"quotas: []", "quotas: [{resource: pods, limit: 24, perOperation: 1}]"}, "workload.quotas[0].retainedFor: say how long"},
+		"should refuse a time for objects that are none":      {[]string{"quotas: []", "quotas: [{resource: pods, limit: 24, perOperation: 0, retainedFor: 1m}]"}, "workload.quotas[0].retainedFor: say how long"},
+		"should refuse changes that hold for no time":         {[]string{"quotas: []", "quotas: [{resource: pods, limit: 24, perOperation: 0, perChange: 1}]"}, "workload.quotas[0].changeHeld: say how long"},
+		"should refuse a quota held for a year":               {[]string{"quotas: []", "quotas: [{resource: pods, limit: 24, perOperation: 1, retainedFor: 9000h}]"}, "workload.quotas[0]: nothing is held for longer"},
+		"should refuse a quota beyond all numbers":            {[]string{"quotas: []", "quotas: [{resource: pods, limit: 2000000, perOperation: 0}]"}, "workload.quotas[0]: no number in it"},
+		"should refuse a variant without a name":              {[]string{"quotas: []", "variants: [{statement: x, cells: {matrix: functional}}]"}, "workload.variants[0].name: give each variant a name"},
+		"should refuse two variants of one name":              {[]string{"quotas: []", "variants: [{name: a, statement: x, cells: {matrix: functional}}, {name: a, statement: x, cells: {matrix: restore}}]"}, "workload.variants[1].name"},
+		"should refuse a variant that says nothing":           {[]string{"quotas: []", "variants: [{name: a, cells: {matrix: functional}}]"}, "workload.variants[0].statement"},
+		"should refuse a variant of no matrix":                {[]string{"quotas: []", "variants: [{name: a, statement: x, cells: {}}]"}, "workload.variants[0].cells.matrix"},
+		"should refuse a variant of a year":                   {[]string{"quotas: []", "variants: [{name: a, statement: x, cells: {matrix: functional}, duration: 9000h}]"}, "workload.variants[0].duration"},
+		"should refuse a variant of less than nothing":        {[]string{"quotas: []", "variants: [{name: a, statement: x, cells: {matrix: functional}, approvals: -1}]"}, "workload.variants[0]: schemas, migrations and approvals"},
+		"should refuse a variant whose rounds are none":       {[]string{"quotas: []", "variants: [{name: a, statement: x, cells: {matrix: functional}, changes: {every: 1m, rounds: 0, resources: 1, costIntervals: 0}}]"}, "workload.variants[0].changes.rounds"},
+		"should refuse a variant with a fault of no class":    {[]string{"quotas: []", "variants: [{name: a, statement: x, cells: {matrix: functional}, faults: [{hold: 1m}]}]"}, "workload.variants[0].faults[0].class"},
+		"should refuse a memory limit below the request":      {[]string{leader, leader + "\n  manager: {cpuRequestMillicores: 50, memoryRequestMebibytes: 96, memoryLimitMebibytes: 95}"}, "installation.manager: give requests"},
+		"should refuse half of the execution limits":          {[]string{leader, leader + "\n  execution: {activeDeadline: 15m}"}, "installation.execution: give activeDeadline"},
+		"should refuse monitoring that never scrapes":         {[]string{leader, leader + "\n  monitoring: {evaluateEvery: 5s, groupWait: 5s, rules: []}"}, "installation.monitoring: give scrapeEvery"},
+		"should refuse an alert with two rules":               {[]string{leader, leader + "\n  monitoring: {scrapeEvery: 5s, evaluateEvery: 5s, groupWait: 5s, rules: [{alert: A}, {alert: A}]}"}, "installation.monitoring.rules[1].alert: name each alert once"},
 		"should refuse a profile that demands nothing at all": {[]string{base[strings.Index(base, "scenarios:"):strings.Index(base, "notShown:")], ""}, "an empty set is never a pass"},
 	}
 	for name, test := range cases {
@@ -308,6 +342,13 @@ func TestTheTwelveRequirements(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(base))
+	for _, name := range []string{"production", "development", "quickstart"} {
+		data, err := os.ReadFile("../../profiles/" + name + ".yaml")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
 	f.Add([]byte("apiVersion: qualification.ptah.run/v1\nkind: Profile\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := Decode("f", data)
@@ -320,6 +361,10 @@ func FuzzDecode(f *testing.F) {
 		Lint(p)
 		if len(Diff(p, p)) != 0 || CheckRevision(p, p) != nil {
 			t.Fatal("a profile differs from itself")
+		}
+		again, err := Decode("f", p.Canonical())
+		if err != nil || again.Digest() != p.Digest() {
+			t.Fatalf("the canonical form reads back as another profile: %v", err)
 		}
 	})
 }
