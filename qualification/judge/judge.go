@@ -106,6 +106,8 @@ type TargetVerdict struct {
 	Target      string              `json:"target"`
 	Requirement profile.Requirement `json:"requirement"`
 	Value       *float64            `json:"value"`
+	Least       *float64            `json:"least,omitempty"` // where the value is not exact: the least that it can have been
+	Most        *float64            `json:"most,omitempty"`  // and the most; nil where nobody knows the most
 	Samples     []Sample            `json:"samples,omitempty"`
 	N           int                 `json:"n"`
 	Excluded    int                 `json:"excluded,omitempty"` // samples left out because of an excluded class of fault
@@ -207,7 +209,7 @@ func judgeCell(input Input, cell matrix.Cell) CellJudgement {
 	judged.InputDigest, judged.Root = court.evidence.InputDigest, court.evidence.Root
 	judged.Scenarios = court.scenarios()
 	judged.Targets = court.targets()
-	verdicts := court.inputs()
+	verdicts := slices.Concat(court.inputs(), court.driver(), court.phases())
 	for _, s := range judged.Scenarios {
 		verdicts = append(verdicts, s.Verdict)
 	}

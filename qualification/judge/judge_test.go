@@ -210,7 +210,7 @@ func TestJudging(t *testing.T) {
 		"should not know metrics it has no data for": {func(_ *testing.T, c *dossiertest.Case) {
 			c.Profile = bytes.Replace(c.Profile, []byte("metric: rate-limited-responses"), []byte("metric: observation-age"), 1)
 			c.Profile = bytes.Replace(c.Profile, []byte("unit: responses"), []byte("unit: seconds"), 1)
-		}, "inconclusive (harness)", verdict.MetricUnavailable},
+		}, "inconclusive (harness)", verdict.SourceMissing},
 		"should see a failure nobody asked about": {func(t *testing.T, c *dossiertest.Case) {
 			c.Ledger = dossiertest.Stream(t, append(dossiertest.Entries(),
 				scenario.Entry{Event: scenario.EventStart, At: dossiertest.At(150), Scenario: "extra"},

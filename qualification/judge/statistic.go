@@ -6,16 +6,14 @@ import (
 	"ptah.run/ptah/qualification/profile"
 )
 
-// statistic makes one number of samples, of which there is at least one. Percentiles are by nearest rank: the
+// statistic makes one number of values, of which there is at least one. Percentiles are by nearest rank: the
 // smallest observed value that at least that share of the samples does not exceed.
-func statistic(kind profile.Statistic, samples []Sample) float64 {
-	values := make([]float64, len(samples))
+func statistic(kind profile.Statistic, values []float64) float64 {
+	values = slices.Sorted(slices.Values(values))
 	sum := 0.0
-	for i, sample := range samples {
-		values[i] = sample.Value
-		sum += sample.Value
+	for _, value := range values {
+		sum += value
 	}
-	slices.Sort(values)
 	switch kind {
 	case profile.Min:
 		return values[0]

@@ -1,22 +1,28 @@
 package judge
 
 import (
-	"fmt"
+	"cmp"
+	"math"
 	"slices"
 	"time"
 
-	"ptah.run/ptah/qualification/audit"
-	"ptah.run/ptah/qualification/evidence/scenario"
 	"ptah.run/ptah/qualification/profile"
 	"ptah.run/ptah/qualification/verdict"
 )
 
-// Sample is one observation of a population.
+// Sample is one observation of a population. Least and Most are set where the value is not exact: what it was lies
+// between them. Open says that nothing is known about the most it can have been.
 type Sample struct {
 	Subject string    `json:"subject,omitempty"` // what it is a sample of, such as a resource
 	From    time.Time `json:"from"`
 	To      time.Time `json:"to"`
 	Value   float64   `json:"value"`
+	Least   *float64  `json:"least,omitempty"`
+	Most    *float64  `json:"most,omitempty"`
+	Open    bool      `json:"open,omitempty"`
+
+	group string // what it belongs to where the statistic is taken for parts of the population apart
+	count int    // observations that it stands for, where it is a statistic already; else 0
 }
 
 // targets judges every target that the profile declares for the cell.
@@ -31,242 +37,158 @@ func (c *court) targets() []TargetVerdict {
 func (c *court) target(target profile.Target) TargetVerdict {
 	judged := TargetVerdict{Target: target.ID, Requirement: target.Requirement, Bound: target.Bound.String(), Unit: target.Unit}
 	measured := c.measure(target)
-	judged.Samples, judged.N, judged.Excluded, judged.Evidence = measured.samples, len(measured.samples), measured.excluded, measured.evidence
+	judged.Samples, judged.Excluded, judged.Evidence = measured.samples, measured.excluded, measured.evidence
 	verdicts := measured.problems
+	groups := grouped(target, measured.samples)
 	switch {
-	case judged.N == 0:
+	case len(groups) == 0:
 		if len(verdicts) == 0 {
 			verdicts = append(verdicts, verdict.New(verdict.Inconclusive, verdict.Harness, verdict.NoSamples, target.ID, "nothing of the population %q was measured", target.Population))
 		}
 	default:
-		value := statistic(target.Statistic, measured.samples)
-		judged.Value = &value
-		verdicts = append(verdicts, within(target, value), enough(target, judged.N))
+		worst := worstOf(target, groups)
+		judged.N, judged.Value, judged.Least, judged.Most = total(groups), &worst.value, worst.leastKnown(), worst.mostKnown()
+		verdicts = append(verdicts, c.within(target, worst, len(measured.problems) > 0), enough(target, groups))
 	}
 	judged.Verdict = verdict.Aggregate(verdicts...)
 	return judged
 }
 
-// within compares the value with the bound. A value beyond the bound stands as a failure even where the samples are
-// few or the count is incomplete: a count can only have missed requests.
-func within(target profile.Target, value float64) verdict.Verdict {
-	if target.Bound.Holds(value) {
-		return verdict.Passed()
+// estimate is a statistic of one group of samples.
+type estimate struct {
+	group              string
+	value, least, most float64 // most is infinite where nothing is known about it
+	count              int
+}
+
+func (e estimate) leastKnown() *float64 {
+	if e.least == e.value && e.most == e.value {
+		return nil
 	}
-	return verdict.New(verdict.Fail, verdict.Product, verdict.BoundExceeded, target.ID, "%s of %s over %s is %s %s, declared is %s",
-		target.Statistic, target.Metric, target.Population, profile.Number(value), target.Unit, target.Bound)
+	return &e.least
 }
 
-func enough(target profile.Target, n int) verdict.Verdict {
-	least := max(target.MinSamples, target.Statistic.LeastSamples())
-	if n >= least {
-		return verdict.Passed()
+func (e estimate) mostKnown() *float64 {
+	if e.leastKnown() == nil || math.IsInf(e.most, 1) {
+		return nil
 	}
-	return verdict.New(verdict.Inconclusive, verdict.Harness, verdict.TooFewSamples, target.ID, "there are %d samples of %s, at least %d are needed", n, target.Population, least)
+	return &e.most
 }
 
-// measurement is the samples of a target and what is wrong with them.
-type measurement struct {
-	samples  []Sample
-	excluded int
-	problems []verdict.Verdict
-	evidence []string
-}
-
-func (c *court) measure(target profile.Target) measurement {
-	switch target.Metric {
-	case profile.ManagerRequests:
-		return c.requests(target, c.byManager()...)
-	case profile.ManagerWorkRequests:
-		lease := c.profile.Installation.LeaderElection
-		return c.requests(target, append(c.byManager(), audit.Not(audit.Lease(lease.Namespace, lease.Name)))...)
-	case profile.RateLimitedResponses:
-		return c.requests(target, append(c.byManager(), audit.WithCode(429))...)
-	case profile.MeasuredDuration:
-		return c.durations(target)
-	default:
-		return measurement{problems: []verdict.Verdict{verdict.New(verdict.Inconclusive, verdict.Harness, verdict.MetricUnavailable, target.ID,
-			"the evidence of this cell has nothing from which %s can be computed", target.Metric)}}
+// grouped returns the statistic of each group of the samples, in order of the groups. Every statistic grows with each
+// of its samples, so the statistic of the least that they can have been is the least that it can have been.
+func grouped(target profile.Target, samples []Sample) []estimate {
+	byGroup := map[string][]Sample{}
+	for _, sample := range samples {
+		byGroup[sample.groupFor(target.Per)] = append(byGroup[sample.groupFor(target.Per)], sample)
 	}
-}
-
-func (c *court) byManager() []audit.Filter {
-	return []audit.Filter{audit.ByUser(c.profile.Installation.ManagerIdentity)}
-}
-
-// requests counts audited requests over the window of the target.
-func (c *court) requests(target profile.Target, filters ...audit.Filter) measurement {
-	if c.evidence.Audit == nil {
-		return measurement{problems: []verdict.Verdict{verdict.New(verdict.Inconclusive, verdict.Harness, verdict.AuditMissing, target.ID, "the cell kept no audit log")}}
-	}
-	set := c.evidence.Audit.Set
-	events := set.Where(filters...)
-	var result measurement
-	whole, known := c.span()
-	switch {
-	case target.Window.Over == profile.EachMeasurement:
-		result = c.intervals(target)
-		for i, sample := range result.samples {
-			result.samples[i].Value = float64(len(audit.Between(events, audit.Interval{From: sample.From, To: sample.To})))
+	var list []estimate
+	for group, of := range byGroup {
+		e := estimate{group: group}
+		var values, least, most []float64
+		for _, sample := range of {
+			values, least, most = append(values, sample.Value), append(least, *cmp.Or(sample.Least, &sample.Value)), append(most, sample.most())
+			e.count += max(sample.count, 1)
 		}
-		whole, known = hull(result.samples)
-	case !known:
-		result.problems = append(result.problems, c.noSpan(target))
-	case target.Window.Over == profile.Sliding:
-		result = c.peaks(target, events, whole)
-	default:
-		count := float64(len(audit.Between(events, whole)))
-		result.samples = []Sample{{From: whole.From, To: whole.To, Value: count}}
+		e.value, e.least, e.most = statistic(target.Statistic, values), statistic(target.Statistic, least), statistic(target.Statistic, most)
+		list = append(list, e)
 	}
-	result.evidence = append(result.evidence, c.evidence.Audit.Digests...)
-	if known {
-		result.problems = append(result.problems, c.complete(target, whole)...)
-	}
-	return result
-}
-
-// complete says what keeps the count from being proven. A manager that was never seen is a count of the wrong name.
-func (c *court) complete(target profile.Target, whole audit.Interval) []verdict.Verdict {
-	var problems []verdict.Verdict
-	for _, defect := range c.evidence.Audit.Set.Check(c.profile.Cluster.ControlPlanes, whole.From, whole.To) {
-		problems = append(problems, verdict.New(verdict.Inconclusive, verdict.Harness, verdict.AuditIncomplete, target.ID, "%s", describe(defect)))
-	}
-	if len(c.evidence.Audit.Set.Where(c.byManager()...)) == 0 {
-		problems = append(problems, verdict.New(verdict.Inconclusive, verdict.Harness, verdict.AuditIncomplete, target.ID,
-			"no request of %s is in the audit logs at all", c.profile.Installation.ManagerIdentity))
-	}
-	return problems
-}
-
-func describe(defect audit.Defect) string {
-	if defect.Server == "" {
-		return defect.Message
-	}
-	return "API server " + defect.Server + ": " + defect.Message
-}
-
-// peaks returns one sample: the busiest window in what is left of the run without the excluded faults. A remainder
-// shorter than the window holds no window and yields nothing.
-func (c *court) peaks(target profile.Target, events []audit.Event, whole audit.Interval) measurement {
-	var result measurement
-	length := target.Window.Length.Std()
-	faults := c.faults(target.Exclude)
-	result.excluded = len(faults)
-	for _, segment := range audit.SegmentsWithout(whole, faults) {
-		if segment.To.Sub(segment.From) < length {
-			continue
-		}
-		peak := audit.SlidingPeak(audit.Between(events, segment), length)
-		sample := Sample{Subject: "busiest window", From: peak.From, To: peak.To, Value: float64(peak.Count)}
-		if peak.Count == 0 {
-			sample.From, sample.To = segment.From, segment.To
-		}
-		result.samples = append(result.samples, sample)
-	}
-	return result
-}
-
-// faults returns the time of every scenario that injected a fault of one of the classes.
-func (c *court) faults(classes []profile.FaultClass) []audit.Interval {
-	var list []audit.Interval
-	for _, declared := range c.profile.ScenariosOf(c.cell.Matrix, c.cell.Axes) {
-		if !slices.Contains(classes, declared.Fault) {
-			continue
-		}
-		if record, _, found := c.find(declared.Name); found && record.Ended {
-			list = append(list, audit.Interval{From: record.Start, To: record.End})
-		}
-	}
+	slices.SortFunc(list, func(a, b estimate) int { return cmp.Compare(a.group, b.group) })
 	return list
 }
 
-// durations returns the length of each measurement of the population, in seconds.
-func (c *court) durations(target profile.Target) measurement {
-	result := c.intervals(target)
-	for i, sample := range result.samples {
-		result.samples[i].Value = sample.To.Sub(sample.From).Seconds()
+func (s Sample) most() float64 {
+	if s.Open {
+		return math.Inf(1)
 	}
-	return result
+	return *cmp.Or(s.Most, &s.Value)
 }
 
-// intervals returns the measurements of the population that suites recorded, without values, leaving out those of
-// scenarios that inject an excluded class of fault.
-func (c *court) intervals(target profile.Target) measurement {
-	var result measurement
-	excluded := c.excludedScenarios(target.Exclude)
-	for _, ledger := range c.evidence.Ledgers {
-		used := false
-		for _, record := range ledger.Records {
-			for _, interval := range record.Measurements {
-				if interval.Population != target.Population {
-					continue
-				}
-				if slices.Contains(excluded, record.Scenario) {
-					result.excluded++
-					continue
-				}
-				used = true
-				result.samples = append(result.samples, Sample{Subject: subject(record, interval), From: interval.From, To: interval.To})
-			}
-		}
-		if used {
-			result.evidence = append(result.evidence, ledger.Digest)
-			if whole := wholeness(ledger); !whole.Satisfies() {
-				result.problems = append(result.problems, whole)
-			}
-		}
+func (s Sample) groupFor(per profile.Grouping) string {
+	switch {
+	case per == "":
+		return ""
+	case s.group != "":
+		return s.group
+	default:
+		return s.Subject
 	}
-	return result
 }
 
-func subject(record scenario.Record, interval scenario.Measurement) string {
-	if interval.Subject == "" {
-		return record.Scenario
+// worstOf is the group that counts: that with the largest statistic under an upper bound, that with the smallest under
+// a lower one. Which group that is need not be known to know how large its statistic is.
+func worstOf(target profile.Target, groups []estimate) estimate {
+	worst, pick := groups[0], func(a, b float64) float64 { return max(a, b) }
+	if target.Bound.AtMost == nil {
+		pick = func(a, b float64) float64 { return min(a, b) }
 	}
-	return fmt.Sprintf("%s in %s", interval.Subject, record.Scenario)
+	for _, e := range groups[1:] {
+		worst.value, worst.least, worst.most = pick(worst.value, e.value), pick(worst.least, e.least), pick(worst.most, e.most)
+	}
+	return worst
 }
 
-func (c *court) excludedScenarios(classes []profile.FaultClass) []string {
-	var names []string
-	for _, declared := range c.profile.ScenariosOf(c.cell.Matrix, c.cell.Axes) {
-		if declared.Fault != "" && slices.Contains(classes, declared.Fault) {
-			names = append(names, declared.Name)
-		}
+func total(groups []estimate) int {
+	n := 0
+	for _, e := range groups {
+		n += e.count
 	}
-	return names
+	return n
 }
 
-// span is the time from the first start to the last end of any scenario of the cell.
-func (c *court) span() (audit.Interval, bool) {
-	var samples []Sample
-	for _, ledger := range c.evidence.Ledgers {
-		for _, record := range ledger.Records {
-			end := record.End
-			if !record.Ended {
-				end = record.Start
-			}
-			samples = append(samples, Sample{From: record.Start, To: end})
-		}
+// within compares a statistic with the bound. A value beyond an upper bound stands as a failure even where evidence is
+// missing, because what is missing can only add to it. For the same reason a value below a lower bound decides
+// nothing while evidence is missing.
+func (c *court) within(target profile.Target, e estimate, incomplete bool) verdict.Verdict {
+	least, most := target.Bound.Holds(e.least), target.Bound.Holds(e.most)
+	unknown := target.Bound.AtMost == nil && incomplete
+	switch {
+	case least && most:
+		return verdict.Passed()
+	case !least && !most && !unknown:
+		return c.beyond(target, e.value)
+	case unknown:
+		return verdict.New(verdict.Inconclusive, verdict.Harness, verdict.Undecided, target.ID, "%s of %s over %s is %s %s in what was kept, declared is %s, and evidence is missing",
+			target.Statistic, target.Metric, target.Population, profile.Number(e.value), target.Unit, target.Bound)
+	case math.IsInf(e.most, 1):
+		return verdict.New(verdict.Inconclusive, verdict.Harness, verdict.Undecided, target.ID, "%s of %s over %s is at least %s %s and may be more, declared is %s",
+			target.Statistic, target.Metric, target.Population, profile.Number(e.least), target.Unit, target.Bound)
+	default:
+		return verdict.New(verdict.Inconclusive, verdict.Harness, verdict.Undecided, target.ID, "%s of %s over %s lies between %s and %s %s, declared is %s",
+			target.Statistic, target.Metric, target.Population, profile.Number(e.least), profile.Number(e.most), target.Unit, target.Bound)
 	}
-	return hull(samples)
 }
 
-func (c *court) noSpan(target profile.Target) verdict.Verdict {
-	return verdict.New(verdict.Inconclusive, verdict.Harness, verdict.LedgerMissing, target.ID, "no suite left a ledger, so there is no time to count in")
+// beyond is the verdict on a value that breaks its bound. Where the workload of the profile itself keeps every operator
+// from the bound, the failure stands and is not the product's.
+func (c *court) beyond(target profile.Target, value float64) verdict.Verdict {
+	failed := func(cause verdict.Cause) verdict.Verdict {
+		return verdict.New(verdict.Fail, cause, verdict.BoundExceeded, target.ID, "%s of %s over %s is %s %s, declared is %s",
+			target.Statistic, target.Metric, target.Population, profile.Number(value), target.Unit, target.Bound)
+	}
+	if why := c.unreachable(target); why != "" {
+		return verdict.Aggregate(failed(verdict.Harness), verdict.New(verdict.Fail, verdict.Harness, verdict.Unreachable, target.ID, "%s", why))
+	}
+	return failed(verdict.Product)
 }
 
-func hull(samples []Sample) (audit.Interval, bool) {
-	if len(samples) == 0 {
-		return audit.Interval{}, false
-	}
-	whole := audit.Interval{From: samples[0].From, To: samples[0].To}
-	for _, sample := range samples[1:] {
-		if sample.From.Before(whole.From) {
-			whole.From = sample.From
-		}
-		if sample.To.After(whole.To) {
-			whole.To = sample.To
+func enough(target profile.Target, groups []estimate) verdict.Verdict {
+	least := max(target.MinSamples, target.Statistic.LeastSamples())
+	var found []verdict.Verdict
+	for _, e := range groups {
+		if e.count < least {
+			found = append(found, verdict.New(verdict.Inconclusive, verdict.Harness, verdict.TooFewSamples, target.ID, "there are %d samples of %s, at least %d are needed", e.count, inGroup(target, e), least))
 		}
 	}
-	return whole, true
+	if len(found) == 0 {
+		return verdict.Passed()
+	}
+	return verdict.Aggregate(found...)
+}
+
+func inGroup(target profile.Target, e estimate) string {
+	if e.group == "" {
+		return target.Population
+	}
+	return target.Population + " for " + e.group
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,7 @@ type Case struct {
 	Facts   Facts
 	Ledger  []byte            // the stream as the suite left it; nil for none
 	Audit   map[string][]byte // server to log
+	Streams map[string][]byte // what else the cell keeps, by its name within the cell, such as samples/history.jsonl
 	Skip    bool              // leave the cell unfinished
 }
 
@@ -226,6 +228,10 @@ func (c *Case) StoreWith(t testing.TB, inputs matrix.Inputs) string {
 	}
 	for _, server := range c.servers() {
 		must(dossier.AddAuditLog(cell, server, 0, bytes.NewReader(c.Audit[server])))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+		_, err := cell.PutFile(name, bytes.NewReader(c.Streams[name]))
+		must(err)
 	}
 	if !c.Skip {
 		must(cell.Finish())

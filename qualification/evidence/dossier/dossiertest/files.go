@@ -18,6 +18,7 @@ const (
 	suitesFile  = "suites.yaml"
 	factsFile   = "facts.json"
 	auditSuffix = ".audit.log"
+	streamsDir  = "cell" // folder with the names that streams have within the cell
 )
 
 // Write stores the case as files that a person can read and change: a golden case.
@@ -40,7 +41,13 @@ func (c *Case) Write(t testing.TB, dir string) {
 	for server, log := range c.Audit {
 		files[server+auditSuffix] = log
 	}
+	for name, data := range c.Streams {
+		files[filepath.Join(streamsDir, filepath.FromSlash(name))] = data
+	}
 	for name, data := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -71,5 +78,29 @@ func Read(t testing.TB, dir string) *Case {
 	for _, log := range logs {
 		c.Audit[strings.TrimSuffix(filepath.Base(log), auditSuffix)] = read(filepath.Base(log))
 	}
+	c.Streams = readStreams(t, filepath.Join(dir, streamsDir))
 	return c
+}
+
+func readStreams(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	streams := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, item fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a case without streams
+		}
+		if err != nil || item.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		streams[filepath.ToSlash(name)], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return streams
 }
