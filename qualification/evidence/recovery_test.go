@@ -216,3 +216,28 @@ func TestAReaderThatFailsIsNoDefectOfTheLedger(t *testing.T) {
 		t.Error("half a stream was stored")
 	}
 }
+
+func TestAStreamWhoseWriterGaveUpIsKeptAsCut(t *testing.T) {
+	run := create(t)
+	cell, err := run.BeginCell("a", "")
+	must(t, err)
+	s, err := cell.Stream("numbers.jsonl")
+	must(t, err)
+	must(t, s.Append(map[string]int{"i": 1}))
+	must(t, s.Abandon())
+	if err := s.Abandon(); err == nil {
+		t.Error("it was abandoned twice")
+	}
+	if _, err := s.Close(); err == nil {
+		t.Error("an abandoned stream was closed as whole")
+	}
+	must(t, cell.Finish())
+	_, err = run.Close()
+	must(t, err)
+	snapshot, err := ReadRun(run.Dir())
+	must(t, err)
+	entry, ok := snapshot.Lookup("cells/a/1/numbers.jsonl")
+	if !ok || entry.Kind != KindStream || entry.Complete != nil || entry.Size == 0 {
+		t.Errorf("%+v", entry)
+	}
+}

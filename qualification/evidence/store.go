@@ -288,6 +288,15 @@ func (s *Stream) Close() (Entry, error) {
 	return s.run.adopt(s.file, Entry{Name: s.name, Kind: KindStream, Complete: &complete})
 }
 
+// Abandon ends a stream whose writer gave up. What was written is kept as the cut stream that it is.
+func (s *Stream) Abandon() error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	defer func() { _ = os.Remove(s.file.Name()); _ = s.file.Close() }()
+	_, err := s.run.adopt(s.file, Entry{Name: s.name, Kind: KindStream})
+	return err
+}
+
 // reserve claims a name, so that two writers cannot race for it.
 func (r *Run) reserve(name string) error {
 	r.mutex.Lock()
@@ -341,6 +350,17 @@ func (r *Run) Entries() []Entry {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return sortedEntries(r.entries)
+}
+
+// ReadFile returns what is stored under a name.
+func (r *Run) ReadFile(name string) ([]byte, error) {
+	r.mutex.Lock()
+	entry, ok := r.entries[name]
+	r.mutex.Unlock()
+	if !ok {
+		return nil, fmt.Errorf("run %s holds no %s: %w", r.identity.ID, name, fs.ErrNotExist)
+	}
+	return os.ReadFile(filepath.Join(r.dir, filepath.FromSlash(entry.Path)))
 }
 
 func sortedEntries(byName map[string]Entry) []Entry {

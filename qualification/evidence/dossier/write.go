@@ -57,6 +57,16 @@ func BeginCell(run *evidence.Run, inputs matrix.Inputs, release Release, labDesc
 	return cell, err
 }
 
+// InputsOf returns what went into an attempt at a cell, as it was stored when the attempt began.
+func InputsOf(run *evidence.Run, attempt evidence.CellEntry) (matrix.Inputs, error) {
+	var inputs matrix.Inputs
+	data, err := run.ReadFile(attempt.Prefix() + inputsName)
+	if err != nil {
+		return inputs, err
+	}
+	return inputs, decodeJSON(inputsName, data, &inputs)
+}
+
 // AddAuditLog stores one file of the audit log of an API server. A server whose log was rotated has several parts,
 // the oldest first. The name of the server is letters, digits, dots and dashes, such as its node.
 func AddAuditLog(cell *evidence.Cell, server string, part int, log io.Reader) error {
