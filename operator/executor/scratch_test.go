@@ -39,13 +39,13 @@ func TestScratchServerFromTheTemplate(t *testing.T) {
 }
 
 // everything sums up the catalogs that a schema can refer to.
-const everything = `SELECT 'classes', count(*), md5(string_agg(oid || relname || relkind || relnatts, ',' ORDER BY oid)) FROM pg_class WHERE oid < 16384
-UNION ALL SELECT 'columns', count(*), md5(string_agg(attrelid || attname || atttypid, ',' ORDER BY attrelid, attnum)) FROM pg_attribute WHERE attrelid < 16384
-UNION ALL SELECT 'functions', count(*), md5(string_agg(oid || proname || prosrc, ',' ORDER BY oid)) FROM pg_proc WHERE oid < 16384
-UNION ALL SELECT 'types', count(*), md5(string_agg(oid || typname, ',' ORDER BY oid)) FROM pg_type WHERE oid < 16384
-UNION ALL SELECT 'operators', count(*), md5(string_agg(oid || oprname, ',' ORDER BY oid)) FROM pg_operator WHERE oid < 16384
-UNION ALL SELECT 'collations', count(*), md5(string_agg(collname || collnamespace, ',' ORDER BY oid)) FROM pg_collation WHERE oid < 16384
-UNION ALL SELECT 'databases', count(*), string_agg(datname || encoding || datcollate || datallowconn || age(datfrozenxid)/1000, ',' ORDER BY datname) FROM pg_database`
+const everything = `SELECT 'classes', count(*), md5(string_agg(concat(oid, relname, relkind, relnatts), ',' ORDER BY oid)) FROM pg_class WHERE oid < 16384
+UNION ALL SELECT 'columns', count(*), md5(string_agg(concat(attrelid, attname, atttypid), ',' ORDER BY attrelid, attnum)) FROM pg_attribute WHERE attrelid < 16384
+UNION ALL SELECT 'functions', count(*), md5(string_agg(concat(oid, proname, prosrc), ',' ORDER BY oid)) FROM pg_proc WHERE oid < 16384
+UNION ALL SELECT 'types', count(*), md5(string_agg(concat(oid, typname), ',' ORDER BY oid)) FROM pg_type WHERE oid < 16384
+UNION ALL SELECT 'operators', count(*), md5(string_agg(concat(oid, oprname), ',' ORDER BY oid)) FROM pg_operator WHERE oid < 16384
+UNION ALL SELECT 'collations', count(*), md5(string_agg(concat(collname, collnamespace), ',' ORDER BY oid)) FROM pg_collation WHERE oid < 16384
+UNION ALL SELECT 'databases', count(*), string_agg(concat(datname, encoding, datcollate, datallowconn, age(datfrozenxid)/1000), ',' ORDER BY datname) FROM pg_database`
 
 // writes makes the server flush pages that the template brought: a log that began before those pages' positions would
 // make the checkpoint fail, and with it every copy of a database.

@@ -91,6 +91,10 @@ func unpack(path, root string) error {
 		}
 		name := strings.Trim(header.Name, "/")
 		mode := fs.FileMode(header.Mode)&0o755 | 0o700
+		// What the catalogue left out may be a folder of something that it kept.
+		if err := inner.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
 		switch header.Typeflag {
 		case tar.TypeDir:
 			if name != "." {

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	nodes "github.com/pganalyze/pg_query_go/v6"
-	parser "github.com/wasilibs/go-pgquery"
 
 	"ptah.run/ptah/operator/executor/postgresql/dump"
 	"ptah.run/ptah/operator/plan/report"
@@ -77,9 +76,6 @@ func plain(n dump.Name) string {
 	return schema + "\x00" + object
 }
 
-// Warm makes the parser ready. It may run beside anything else and more than once.
-func Warm() { _, _ = parser.Parse("SELECT 1") }
-
 // effect is what one statement does. Its zero value is harmless.
 type effect struct {
 	kind       string
@@ -116,7 +112,7 @@ func (e *effect) grants(change report.PrivilegeChange) { e.privileges = append(e
 // Statement classifies one statement.
 func (c *Classifier) Statement(sql string) report.Statement {
 	e := &effect{kind: "unknown", severity: report.SeveritySafe, lock: none, rewrite: report.RewriteNone}
-	tree, err := parser.Parse(sql)
+	tree, err := parse(sql)
 	if err != nil || len(tree.GetStmts()) != 1 {
 		e.raise(report.SeverityDestructive, "the statement is not understood")
 		e.locks(accessExclusive)

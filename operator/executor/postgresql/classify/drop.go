@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	nodes "github.com/pganalyze/pg_query_go/v6"
-	parser "github.com/wasilibs/go-pgquery"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"ptah.run/ptah/operator/plan/report"
@@ -61,7 +60,7 @@ type Relation struct{ Schema, Name string }
 // Relations returns the relations that a statement changes or locks against change. What a view only reads is not
 // among them. A statement that does not parse yields none; it is destructive anyhow.
 func (c *Classifier) Relations(sql string) []Relation {
-	tree, err := parser.Parse(sql)
+	tree, err := parse(sql)
 	if err != nil {
 		return nil
 	}
