@@ -16,8 +16,8 @@ import (
 // NewCatalogueCommand returns `ptah-qualify catalogue` with its subcommands.
 func NewCatalogueCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
-		Use:   "catalogue",
-		Short: "Check the catalogues of suites, minors and machines against what is written",
+		Use:     "catalogue",
+		Short:   "Check the catalogues of suites, minors and machines against what is written",
 		Example: `  ptah-qualify catalogue check`,
 	}
 	command.AddCommand(newCatalogueCheck(streams))
