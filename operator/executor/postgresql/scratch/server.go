@@ -105,7 +105,8 @@ func (s *Server) start(ctx context.Context) error {
 		}
 	}
 	data := filepath.Join(s.dir, "d")
-	if err := s.fill(ctx, data); err != nil {
+	administrator, err := s.fill(ctx, data)
+	if err != nil {
 		return err
 	}
 	settings := []string{"listen_addresses=", "unix_socket_directories=" + s.socket, "unix_socket_permissions=0700",
@@ -128,12 +129,13 @@ func (s *Server) start(ctx context.Context) error {
 		_ = s.process.Wait() // the exit code of a server that is being killed says nothing
 		close(s.exited)
 	}()
-	conn, err := s.waitReady(ctx)
-	if err != nil {
+	if err := s.waitReady(ctx, administrator); err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	return s.makeRoles(ctx, conn)
+	if err := s.rename(ctx, administrator); err != nil {
+		return err
+	}
+	return s.makeRoles(ctx)
 }
 
 // command prepares a program of the server with an environment of its own: nothing of ours, credentials above all.
@@ -147,19 +149,19 @@ func (s *Server) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-func (s *Server) waitReady(ctx context.Context) (*pgx.Conn, error) {
+func (s *Server) waitReady(ctx context.Context, administrator string) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		conn, err := s.Admin(ctx, "postgres")
+		conn, err := s.connect(ctx, administrator, "postgres")
 		if err == nil {
-			return conn, nil
+			return conn.Close(ctx)
 		}
 		select {
 		case <-s.exited:
-			return nil, fmt.Errorf("the server ended at its start: %s", lastLine(s.output.bytes()))
+			return fmt.Errorf("the server ended at its start: %s", lastLine(s.output.bytes()))
 		case <-ctx.Done():
-			return nil, fmt.Errorf("the server did not become ready: %w", ctx.Err())
+			return fmt.Errorf("the server did not become ready: %w", ctx.Err())
 		case <-ticker.C:
 		}
 	}
@@ -167,7 +169,7 @@ func (s *Server) waitReady(ctx context.Context) (*pgx.Conn, error) {
 
 // makeRoles makes the owner and the target's other roles. The owner is a member of the others, as ALTER DEFAULT
 // PRIVILEGES FOR ROLE asks; none of them may log in or has a right of its own.
-func (s *Server) makeRoles(ctx context.Context, conn *pgx.Conn) error {
+func (s *Server) makeRoles(ctx context.Context) error {
 	var sql strings.Builder
 	owner := dump.Quote(s.options.Owner)
 	fmt.Fprintf(&sql, "CREATE ROLE %s LOGIN;\n", owner)
@@ -179,6 +181,11 @@ func (s *Server) makeRoles(ctx context.Context, conn *pgx.Conn) error {
 			fmt.Fprintf(&sql, "CREATE ROLE %s NOLOGIN;\nGRANT %s TO %s;\n", dump.Quote(role), dump.Quote(role), owner)
 		}
 	}
+	conn, err := s.Admin(ctx, "postgres")
+	if err != nil {
+		return fmt.Errorf("reach the scratch server: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
 	if _, err := conn.PgConn().Exec(ctx, sql.String()).ReadAll(); err != nil {
 		return fmt.Errorf("make the roles of the target on the scratch server: %w", err)
 	}
