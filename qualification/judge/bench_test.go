@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"ptah.run/ptah/qualification/audit"
 	"ptah.run/ptah/qualification/evidence/dossier/dossiertest"
 	"ptah.run/ptah/qualification/evidence/sample"
 	"ptah.run/ptah/qualification/evidence/scenario"
@@ -79,11 +78,16 @@ func kept(set sample.Set) *sample.Set {
 // one judges a single target over the readings.
 func one(t *testing.T, p *profile.Profile, evidence judge.Evidence) judge.TargetVerdict {
 	t.Helper()
+	return wholeCell(p, evidence).Targets[0]
+}
+
+// wholeCell judges the cell.
+func wholeCell(p *profile.Profile, evidence judge.Evidence) judge.CellJudgement {
 	evidence.Cell = bench.Key
 	evidence.Inputs = matrix.Inputs{Cell: bench, Profile: p.Digest(), Platform: "linux/amd64", Native: true, ControlPlanes: 1, Images: evidence.Inputs.Images}
 	evidence.InputDigest = evidence.Inputs.Digest()
 	judged := judge.Judge(judge.Input{Profile: p, Expected: []matrix.Cell{bench}, Evidence: []judge.Evidence{evidence}})
-	return judged.Cells[0].Targets[0]
+	return judged.Cells[0]
 }
 
 // come says what a target came to: the verdict, the value with the number of samples, and the codes of the reasons.
@@ -159,5 +163,3 @@ func watch(changes ...sample.Change) []sample.Change {
 	}
 	return list
 }
-
-func interval(from, to float64) audit.Interval { return audit.Interval{From: at(from), To: at(to)} }

@@ -125,7 +125,7 @@ func (h histogram) quantile(kind profile.Statistic) (least, most float64) {
 // distributed makes one sample of a histogram: the bucket in which the statistic of the target lies.
 func (h histogram) distributed(target profile.Target, subject string, over audit.Interval) Sample {
 	least, most := h.quantile(target.Statistic)
-	one := Sample{Subject: subject, From: over.From, To: over.To, Value: most, Least: &least, Most: &most, count: h.count()}
+	one := Sample{Subject: subject, From: over.From, To: over.To, Value: most, Least: &least, Most: &most, count: h.count(), above: true}
 	if math.IsInf(most, 1) {
 		one.Value, one.Most, one.Open = least, nil, true
 	}

@@ -23,6 +23,7 @@ type Sample struct {
 
 	group string // what it belongs to where the statistic is taken for parts of the population apart
 	count int    // observations that it stands for, where it is a statistic already; else 0
+	above bool   // what it was is more than Least, and not Least itself
 }
 
 // targets judges every target that the profile declares for the cell.
@@ -59,6 +60,7 @@ type estimate struct {
 	group              string
 	value, least, most float64 // most is infinite where nothing is known about it
 	count              int
+	above              bool
 }
 
 func (e estimate) leastKnown() *float64 {
@@ -89,6 +91,7 @@ func grouped(target profile.Target, samples []Sample) []estimate {
 		for _, sample := range of {
 			values, least, most = append(values, sample.Value), append(least, *cmp.Or(sample.Least, &sample.Value)), append(most, sample.most())
 			e.count += max(sample.count, 1)
+			e.above = e.above || sample.above
 		}
 		e.value, e.least, e.most = statistic(target.Statistic, values), statistic(target.Statistic, least), statistic(target.Statistic, most)
 		list = append(list, e)
@@ -123,6 +126,7 @@ func worstOf(target profile.Target, groups []estimate) estimate {
 		pick = func(a, b float64) float64 { return min(a, b) }
 	}
 	for _, e := range groups[1:] {
+		worst.above = worst.above && e.above
 		worst.value, worst.least, worst.most = pick(worst.value, e.value), pick(worst.least, e.least), pick(worst.most, e.most)
 	}
 	return worst
@@ -141,6 +145,9 @@ func total(groups []estimate) int {
 // nothing while evidence is missing.
 func (c *court) within(target profile.Target, e estimate, incomplete bool) verdict.Verdict {
 	least, most := target.Bound.Holds(e.least), target.Bound.Holds(e.most)
+	if e.above && target.Bound.AtMost != nil && e.least == *target.Bound.AtMost {
+		least = false
+	}
 	unknown := target.Bound.AtMost == nil && incomplete
 	switch {
 	case least && most:
@@ -166,7 +173,7 @@ func (c *court) beyond(target profile.Target, value float64) verdict.Verdict {
 		return verdict.New(verdict.Fail, cause, verdict.BoundExceeded, target.ID, "%s of %s over %s is %s %s, declared is %s",
 			target.Statistic, target.Metric, target.Population, profile.Number(value), target.Unit, target.Bound)
 	}
-	if why := c.unreachable(target); why != "" {
+	if why := c.profile.Unreachable(target, c.cell.Matrix, c.cell.Axes); why != "" {
 		return verdict.Aggregate(failed(verdict.Harness), verdict.New(verdict.Fail, verdict.Harness, verdict.Unreachable, target.ID, "%s", why))
 	}
 	return failed(verdict.Product)
