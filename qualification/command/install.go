@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,15 +28,24 @@ import (
 // versionStamp gives the product's programs their version.
 const versionStamp = "-X ptah.run/ptah/operator/executor/command.Version=" + Version
 
-// build builds the product's images, pushes them to the lab's registry, and builds the programs that people use.
-func (q *quickstart) build(ctx context.Context, log io.Writer) error {
-	images, err := lab.OpenImages(q.repository, source.ModulesName, progress.New(log))
+// startProduct begins to build the product's images.
+func (q *quickstart) startProduct(ctx context.Context, log io.Writer) {
+	q.product = sync.OnceValues(func() (map[string]v1.Image, error) {
+		images, err := lab.OpenImages(q.repository, source.ModulesName, progress.New(log))
+		if err != nil {
+			return nil, labExit(err)
+		}
+		built, err := images.BuildOperatorImages(ctx, q.repository, lab.OperatorPrograms, lab.BuildOptions{Version: Version, LDFlags: versionStamp})
+		return built, Exit(ExitProductFailed, err)
+	})
+	go q.product()
+}
+
+// build waits for the product's images, pushes them to the lab's registry, and builds the programs that people use.
+func (q *quickstart) build(ctx context.Context, _ io.Writer) error {
+	built, err := q.product()
 	if err != nil {
-		return labExit(err)
-	}
-	built, err := images.BuildOperatorImages(ctx, q.repository, lab.OperatorPrograms, lab.BuildOptions{Version: Version, LDFlags: versionStamp})
-	if err != nil {
-		return Exit(ExitProductFailed, err)
+		return err
 	}
 	if q.description.OperatorImages, err = lab.PushOperatorImages(ctx, q.description, built); err != nil {
 		return labExit(err)
