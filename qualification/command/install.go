@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,9 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,24 +27,15 @@ import (
 // versionStamp gives the product's programs their version.
 const versionStamp = "-X ptah.run/ptah/operator/executor/command.Version=" + Version
 
-// startProduct begins to build the product's images.
-func (q *quickstart) startProduct(ctx context.Context, log io.Writer) {
-	q.product = sync.OnceValues(func() (map[string]v1.Image, error) {
-		images, err := lab.OpenImages(q.repository, source.ModulesName, progress.New(log))
-		if err != nil {
-			return nil, labExit(err)
-		}
-		built, err := images.BuildOperatorImages(ctx, q.repository, lab.OperatorPrograms, lab.BuildOptions{Version: Version, LDFlags: versionStamp})
-		return built, Exit(ExitProductFailed, err)
-	})
-	go q.product()
-}
-
-// build waits for the product's images, pushes them to the lab's registry, and builds the programs that people use.
-func (q *quickstart) build(ctx context.Context, _ io.Writer) error {
-	built, err := q.product()
+// build builds the product's images, pushes them to the lab's registry, and builds the programs that people use.
+func (q *quickstart) build(ctx context.Context, log io.Writer) error {
+	images, err := lab.OpenImages(q.repository, source.ModulesName, progress.New(log))
 	if err != nil {
-		return err
+		return labExit(err)
+	}
+	built, err := images.BuildOperatorImages(ctx, q.repository, lab.OperatorPrograms, lab.BuildOptions{Version: Version, LDFlags: versionStamp})
+	if err != nil {
+		return Exit(ExitProductFailed, err)
 	}
 	if q.description.OperatorImages, err = lab.PushOperatorImages(ctx, q.description, built); err != nil {
 		return labExit(err)
@@ -70,8 +60,16 @@ func (q *quickstart) programs(ctx context.Context) error {
 	return nil
 }
 
-// install installs the chart by the digests that were just pushed.
+// install installs the release and makes the workspace in which a person tries it.
 func (q *quickstart) install(ctx context.Context, log io.Writer) error {
+	if err := q.installRelease(ctx, log); err != nil {
+		return err
+	}
+	return q.makeWorkspace(ctx)
+}
+
+// installRelease installs the chart by the digests that were just pushed.
+func (q *quickstart) installRelease(ctx context.Context, log io.Writer) error {
 	chart := filepath.Join(q.repository, "chart", "ptah-operator")
 	digest, err := installation.ChartDigest(chart)
 	if err != nil {
@@ -92,16 +90,21 @@ func (q *quickstart) install(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return Exit(ExitProductFailed, err)
 	}
-	sum := sha256.Sum256(encoded)
+	// Each lab has a registry of its own name, and what is installed is the same all the same.
+	sum := sha256.Sum256(bytes.ReplaceAll(encoded, []byte(q.description.Registry.ClusterHost), []byte("registry")))
 	release := dossier.Release{Version: Version, ChartVersion: Version, ChartDigest: digest,
 		ValuesDigest: "sha256:" + hex.EncodeToString(sum[:]), Images: map[string]string{}}
 	for role, image := range q.description.OperatorImages {
 		release.Images[role] = image.Digest
 	}
-	if err := writeInstalled(q.labFile, release); err != nil {
+	harness, err := harnessOf(ctx, q.repository)
+	if err != nil {
 		return Exit(ExitHarnessFailed, err)
 	}
-	return q.makeWorkspace(ctx)
+	if !harness.Dirty {
+		release.Commit = harness.Commit // the product was built from the same tree
+	}
+	return Exit(ExitHarnessFailed, writeInstalled(q.labFile, release))
 }
 
 func (q *quickstart) values() (map[string]any, error) {

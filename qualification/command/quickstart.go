@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/cobra"
 
 	"ptah.run/ptah/qualification/evidence"
@@ -74,9 +73,6 @@ type quickstart struct {
 	repository string
 	stages     *stages
 
-	// product builds the product's images, once. It begins beside the stage lab, which mostly waits for the cluster.
-	product func() (map[string]v1.Image, error)
-
 	description *lab.Description
 	labFile     string
 	runDir      string
@@ -89,13 +85,6 @@ func (q *quickstart) up(ctx context.Context) error {
 	if err := usableFolder(q.options.output); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer func() {
-		cancel()
-		if q.product != nil {
-			_, _ = q.product() // no compiler stays behind; the stage build has reported its error
-		}
-	}()
 	work := map[string]func(context.Context, io.Writer) error{
 		"doctor": q.doctor, "images": q.images, "lab": q.lab, "build": q.build, "install": q.install,
 		"run": q.run, "judge": q.judge, "sign": q.sign, "report": q.report,
@@ -149,9 +138,6 @@ func (q *quickstart) lab(ctx context.Context, log io.Writer) error {
 	var err error
 	if q.labFile, err = lab.DescriptionPath(lab.DefaultID); err != nil {
 		return labExit(err)
-	}
-	if q.options.until != "lab" {
-		q.startProduct(ctx, log)
 	}
 	description, err := lab.Up(ctx, lab.Options{Repository: q.repository, Progress: progress.New(log)})
 	var up *lab.AlreadyUpError
