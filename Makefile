@@ -33,7 +33,9 @@ lint: ## formatting, vet and golangci-lint where it is installed
 generate: ## deepcopy code and CRDs from operator/api
 	$(CONTROLLER_GEN) object paths=./operator/api/... crd:maxDescLen=0 paths=./operator/api/... \
 		output:crd:artifacts:config=chart/ptah-operator/crds
+	$(QUALIFY) profile table --write $(basename $(notdir $(wildcard profiles/*.yaml)))
 
 verify: generate ## fail when generated files are not what is committed
 	git diff --exit-code -- operator/api chart/ptah-operator/crds
 	test -z "$$(git status --porcelain -- operator/api chart/ptah-operator/crds)"
+	test -z "$$(git status --porcelain -- support/profile-*.md)"

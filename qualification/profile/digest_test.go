@@ -75,7 +75,7 @@ func TestTheDigestDoesNotDependOnTheOrderOfKeys(t *testing.T) {
 	eachProfile(t, func(t *testing.T, data []byte) {
 		want := decode(t, string(data)).Digest()
 		moved := false
-		for range 20 {
+		for range 5 {
 			node := parsed(t, data)
 			shuffle(node, random)
 			text := written(t, node)
@@ -97,7 +97,7 @@ func TestEveryValueIsPartOfTheDigestAndOfTheDiff(t *testing.T) {
 	eachProfile(t, func(t *testing.T, data []byte) {
 		before := decode(t, string(data))
 		changed := 0
-		for range 200 {
+		for range 30 {
 			node := parsed(t, data)
 			var values []*yaml.Node
 			scalars(node, &values)

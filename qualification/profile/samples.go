@@ -12,12 +12,7 @@ type duration = document.Duration
 // seconds is a bound as a length of time.
 func seconds(bound float64) duration { return duration(bound * 1e9) }
 
-func orNone(d duration) string {
-	if d == 0 {
-		return "0s"
-	}
-	return d.String()
-}
+func orNone(d duration) string { return orWords(d, "0s") }
 
 func joined(words []string) string { return strings.Join(words, ", ") }
 
