@@ -63,7 +63,7 @@ func TestCounts(t *testing.T) {
 		"should see an account that is not whole": {target: streams, want: "fail (product), 1 of 3, bound-exceeded", change: func(_ *profile.Profile, e *judge.Evidence) {
 			e.Driver, e.Phases = &driverload.Account{Problem: "cut"}, &phase.Account{Whole: true}
 		}},
-		"should not compute from readings that are not whole": {target: scans, set: sample.Set{Scans: []sample.Scan{{Reading: whole, File: "a.log"}}}, want: "inconclusive (harness), 0 of 1, source-not-whole", change: func(_ *profile.Profile, e *judge.Evidence) {
+		"should not compute from readings that are not whole": {target: scans, set: sample.Set{Scans: []sample.Scan{{Reading: whole, File: "a.log"}}}, want: "inconclusive (harness), source-not-whole", change: func(_ *profile.Profile, e *judge.Evidence) {
 			e.Samples.Files[sample.Scans] = sample.File{Problem: "cut"}
 		}},
 	})

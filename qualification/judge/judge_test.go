@@ -2,14 +2,9 @@ package judge_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ptah.run/ptah/qualification/evidence/dossier"
 	"ptah.run/ptah/qualification/evidence/dossier/dossiertest"
@@ -17,8 +12,6 @@ import (
 	"ptah.run/ptah/qualification/judge"
 	"ptah.run/ptah/qualification/verdict"
 )
-
-var update = flag.Bool("update", false, "write the golden cases anew")
 
 const manager = dossiertest.Manager
 
@@ -59,73 +52,6 @@ func burst(c *dossiertest.Case, user string, count, code int) {
 		log.WriteString(dossiertest.AuditLine(fmt.Sprintf("burst-%d", i), dossiertest.At(15.1+float64(i)/100), user, "get", "", "secrets", "team", "x", code))
 	}
 	c.Audit["control-plane"] = log.Bytes()
-}
-
-// golden are the cases that are kept as directories, each with the judgement that it must come to.
-var golden = map[string]struct {
-	change func(t *testing.T, c *dossiertest.Case)
-	want   string // verdict of the whole
-	reason verdict.Code
-}{
-	"everything-passes": {func(*testing.T, *dossiertest.Case) {}, "pass", ""},
-	"witness-missing": {func(t *testing.T, c *dossiertest.Case) {
-		c.Ledger = dossiertest.Stream(t, without("drift-seen-within-one-interval", scenario.EventWitness)...)
-	}, "void (harness)", verdict.WitnessMissing},
-	"ledger-cut": {func(_ *testing.T, c *dossiertest.Case) {
-		c.Ledger = c.Ledger[:bytes.LastIndex(c.Ledger[:len(c.Ledger)-1], []byte("\n"))+1]
-	}, "inconclusive (harness)", verdict.LedgerNotWhole},
-	"suite-died": {func(t *testing.T, c *dossiertest.Case) {
-		c.Ledger = dossiertest.Stream(t, without("wrong-password-bounded-retry", scenario.EventEnd)...)
-	}, "fail (unknown)", verdict.ScenarioNotEnded},
-	"passed-against-its-assertions": {func(t *testing.T, c *dossiertest.Case) {
-		c.Ledger = dossiertest.Stream(t, entries(func(entry scenario.Entry) *scenario.Entry {
-			if no := false; entry.Scenario == "second-refresh-changes-nothing" && entry.Event == scenario.EventAssert {
-				entry.Held = &no
-			}
-			return &entry
-		})...)
-	}, "fail (product)", verdict.OutcomeContradicts},
-	"apply-over-budget": {func(_ *testing.T, c *dossiertest.Case) { burst(c, manager, 34, 200) }, "fail (product)", verdict.BoundExceeded},
-	"audit-begins-late": {func(_ *testing.T, c *dossiertest.Case) {
-		c.Audit["control-plane"] = dossiertest.AuditLog(dossiertest.At(20), 180*time.Second)
-	}, "inconclusive (harness)", verdict.AuditIncomplete},
-	"audit-log-of-a-server-missing": {func(_ *testing.T, c *dossiertest.Case) {
-		c.Profile = bytes.Replace(c.Profile, []byte("controlPlanes: 1"), []byte("controlPlanes: 3"), 1)
-	}, "inconclusive (harness)", verdict.AuditIncomplete},
-}
-
-func TestGoldenEvidence(t *testing.T) {
-	for name, test := range golden {
-		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join("testdata", name)
-			if *update {
-				c := dossiertest.Passing(t)
-				test.change(t, c)
-				c.Write(t, dir)
-			}
-			c := dossiertest.Read(t, dir)
-			judgement := judged(t, c)
-			data, err := json.MarshalIndent(judgement, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
-			data = append(data, '\n')
-			path := filepath.Join(dir, "judgement.json")
-			if *update {
-				if err := os.WriteFile(path, data, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !bytes.Equal(data, want) {
-				t.Errorf("the judgement differs from %s; look at the difference and run with -update if it is meant:\n%s", path, data)
-			}
-			expect(t, judgement, test.want, test.reason)
-		})
-	}
 }
 
 // judged stores a case with the inputs of its profile and judges it.

@@ -116,7 +116,8 @@ func (c *court) allowed(target profile.Target, result *measurement) []audit.Inte
 	return audit.SegmentsWithout(whole, faults)
 }
 
-// source says whether the cell kept the readings of a source, and what keeps them from being proof.
+// source says whether the cell kept the readings of a source, whole. A stream that was cut, altered or reordered proves
+// nothing that it still says: without its end nobody can tell the three apart.
 func (c *court) source(target profile.Target, source sample.Source, result *measurement) bool {
 	var file sample.File
 	known := false
@@ -130,6 +131,7 @@ func (c *court) source(target profile.Target, source sample.Source, result *meas
 	result.evidence = append(result.evidence, file.Digest)
 	if file.Problem != "" {
 		result.problem(verdict.SourceNotWhole, target, "%s is not whole: %s", source.Name(), file.Problem)
+		return false
 	}
 	return true
 }

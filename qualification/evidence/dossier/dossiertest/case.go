@@ -121,10 +121,16 @@ func measure(name, population string, from, to float64) scenario.Entry {
 // Stream writes entries as a whole ledger.
 func Stream(t testing.TB, entries ...scenario.Entry) []byte {
 	t.Helper()
+	return Lines(t, entries)
+}
+
+// Lines writes values as a whole stream.
+func Lines[T any](t testing.TB, values []T) []byte {
+	t.Helper()
 	var buffer bytes.Buffer
 	writer := stream.NewWriter(&buffer)
-	for _, entry := range entries {
-		if err := writer.Append(entry); err != nil {
+	for _, value := range values {
+		if err := writer.Append(value); err != nil {
 			t.Fatal(err)
 		}
 	}
