@@ -28,6 +28,7 @@ Exit codes: 0 pass, 1 the product failed, 2 usage, 3 harness or infrastructure f
 		NewCatalogueCommand(streams),
 		NewJudgeCommand(streams),
 		NewRecordCommand(streams),
+		NewGateCommand(streams),
 		NewReportCommand(streams),
 		NewAuditCommand(streams),
 		NewRunCommand(streams),

@@ -131,6 +131,7 @@ const (
 	Unsigned       Code = "unsigned"
 	Altered        Code = "altered"
 	Unreadable     Code = "unreadable"
+	Contradicts    Code = "contradicts-itself"
 	EvidenceDiffer Code = "evidence-differs"
 	Incomplete     Code = "incomplete"
 	NotPassed      Code = "not-passed"

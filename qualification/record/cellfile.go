@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -105,6 +106,68 @@ func ClaimedCell(data []byte) matrix.Cell {
 		return matrix.Cell{}
 	}
 	return cell.Predicate.Judgement.Cell
+}
+
+// Kind says what a file claims to be, unchecked.
+type Kind string
+
+// Kinds of files.
+const (
+	KindRecord Kind = "record"
+	KindCell   Kind = "cell"
+	KindReview Kind = "review"
+	KindOther  Kind = ""
+)
+
+// KindOf says what the bytes of a file claim to be. It checks nothing: what the file holds may be altered or unsigned.
+func KindOf(data []byte) Kind {
+	var head struct {
+		MediaType   string `json:"mediaType"`
+		PayloadType string `json:"payloadType"`
+		Payload     []byte `json:"payload"`
+	}
+	if len(data) > MaxSize || json.Unmarshal(data, &head) != nil {
+		return KindOther
+	}
+	if head.MediaType == MediaType {
+		return KindRecord
+	}
+	var claimed struct {
+		PredicateType string `json:"predicateType"`
+	}
+	if head.PayloadType != PayloadType || json.Unmarshal(head.Payload, &claimed) != nil {
+		return KindOther
+	}
+	switch claimed.PredicateType {
+	case TestResultType:
+		return KindCell
+	case ReviewType:
+		return KindReview
+	default:
+		return KindOther
+	}
+}
+
+// UnsignedCells returns the statements of the cells that a run left evidence of, judged now and signed by nobody.
+func UnsignedCells(d *dossier.Dossier) ([]*VerifiedCell, error) {
+	if len(d.Cells) == 0 {
+		return nil, nil
+	}
+	subject, err := release(d, Options{})
+	if err != nil {
+		return nil, err
+	}
+	statements, err := cellStatements(d, d.Judge(), subject, Options{})
+	if err != nil {
+		return nil, err
+	}
+	var cells []*VerifiedCell
+	for _, statement := range statements {
+		if statement.Predicate.Judgement.Root != "" {
+			cells = append(cells, &VerifiedCell{TestResult: statement.Predicate, Subject: statement.Subject})
+		}
+	}
+	return cells, nil
 }
 
 // Statements returns the cells of a verified record, each as if it had come in a file of its own.

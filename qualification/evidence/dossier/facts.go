@@ -23,7 +23,7 @@ func (h Harness) String() string {
 type Release struct {
 	Version      string            `json:"version"`
 	Commit       string            `json:"commit,omitempty"` // git commit it was built from, 40 hex digits; empty where that is not known
-	Images       map[string]string `json:"images"` // role, such as manager, to sha256 digest
+	Images       map[string]string `json:"images"`           // role, such as manager, to sha256 digest
 	ChartVersion string            `json:"chartVersion"`
 	ChartDigest  string            `json:"chartDigest"`            // sha256 of the packaged chart
 	ValuesDigest string            `json:"valuesDigest,omitempty"` // sha256 of the values it was installed with
