@@ -6,44 +6,31 @@ import (
 	"html/template"
 	"strings"
 	"time"
-
-	"ptah.run/ptah/qualification/judge"
-	"ptah.run/ptah/qualification/profile"
 )
 
 // The pictures use percentages across and pixels down, and no view box: text keeps its size on a phone.
 const (
-	rowHeight = 46
-	axisRoom  = 26
+	rowHeight     = 46
+	runlineHeight = 28
+	axisRoom      = 26
+	longestLabel  = 48 // characters of a name in a picture; the whole name is in its title
 )
 
-// timeline draws the scenarios of a cell one below the other on one time axis, with measured intervals as a lower
-// band and witnesses and failed assertions as marks.
-func timeline(bars []Bar) template.HTML {
-	if len(bars) == 0 {
-		return ""
+// span is a stretch of time that grows.
+type span struct{ from, to time.Time }
+
+func (s *span) add(from, to time.Time) {
+	if s.from.IsZero() || from.Before(s.from) {
+		s.from = from
 	}
-	from, to := bars[0].From, bars[0].To
-	for _, bar := range bars {
-		if bar.From.Before(from) {
-			from = bar.From
-		}
-		if bar.To.After(to) {
-			to = bar.To
-		}
+	if to.After(s.to) {
+		s.to = to
 	}
-	axis := axis{from: from, length: max(to.Sub(from), time.Millisecond)}
-	height := axisRoom + rowHeight*len(bars)
-	var svg strings.Builder
-	fmt.Fprintf(&svg, `<svg class="timeline" width="100%%" height="%d" role="img" aria-label="Timeline of %d scenarios over %s">`, height, len(bars), elapsed(axis.length))
-	axis.ticks(&svg, height)
-	for i, bar := range bars {
-		drawBar(&svg, axis, bar, axisRoom+rowHeight*i)
-	}
-	svg.WriteString(`</svg>`)
-	return template.HTML(svg.String())
 }
 
+func (s span) axis() axis { return axis{from: s.from, length: max(s.to.Sub(s.from), time.Millisecond)} }
+
+// axis places moments in percent.
 type axis struct {
 	from   time.Time
 	length time.Duration
@@ -51,6 +38,12 @@ type axis struct {
 
 func (a axis) at(t time.Time) float64 {
 	return min(max(100*float64(t.Sub(a.from))/float64(a.length), 0), 100)
+}
+
+// width is the width of a stretch that stays visible and inside.
+func (a axis) width(from, to time.Time) (left, width float64) {
+	left = min(a.at(from), 99.6)
+	return left, min(max(a.at(to)-left, 0.4), 100-left)
 }
 
 func (a axis) ticks(svg *strings.Builder, height int) {
@@ -61,15 +54,42 @@ func (a axis) ticks(svg *strings.Builder, height int) {
 	}
 }
 
+// open begins a picture with its name for those who do not see it.
+func open(svg *strings.Builder, class string, height int, name string) {
+	name = html.EscapeString(name)
+	fmt.Fprintf(svg, `<svg class="%s" width="100%%" height="%d" role="img" aria-label="%s"><title>%s</title>`, class, height, name, name)
+}
+
+// timeline draws the scenarios of a cell one below the other on one time axis, with measured intervals as a lower
+// band and witnesses and failed assertions as marks.
+func timeline(bars []Bar) template.HTML {
+	if len(bars) == 0 {
+		return ""
+	}
+	var whole span
+	for _, bar := range bars {
+		whole.add(bar.From, bar.To)
+	}
+	axis := whole.axis()
+	height := axisRoom + rowHeight*len(bars)
+	var svg strings.Builder
+	open(&svg, "timeline", height, fmt.Sprintf("Timeline of %s over %s", plural(len(bars), "scenario"), elapsed(axis.length)))
+	axis.ticks(&svg, height)
+	for i, bar := range bars {
+		drawBar(&svg, axis, bar, axisRoom+rowHeight*i)
+	}
+	svg.WriteString(`</svg>`)
+	return template.HTML(svg.String())
+}
+
 func drawBar(svg *strings.Builder, axis axis, bar Bar, top int) {
-	left := axis.at(bar.From)
-	width := max(axis.at(bar.To)-left, 0.4)
-	fmt.Fprintf(svg, `<text class="name" x="0" y="%d">%s</text>`, top+13, html.EscapeString(bar.Scenario))
-	fmt.Fprintf(svg, `<rect class="bar %s" x="%.2f%%" width="%.2f%%" y="%d" height="16" rx="3"><title>%s: %s, %s</title></rect>`, bar.State, left, width, top+19,
-		html.EscapeString(bar.Scenario), bar.State, elapsed(bar.To.Sub(bar.From)))
+	left, width := axis.width(bar.From, bar.To)
+	label(svg, bar.Scenario, top+13)
+	fmt.Fprintf(svg, `<rect class="bar %s" x="%.2f%%" width="%.2f%%" y="%d" height="16" rx="3"><title>%s: %s, %s</title></rect>`, html.EscapeString(string(bar.State)), left, width, top+19,
+		html.EscapeString(bar.Scenario), html.EscapeString(string(bar.State)), elapsed(bar.To.Sub(bar.From)))
 	for _, measured := range bar.Measured {
-		begin := axis.at(measured.From)
-		fmt.Fprintf(svg, `<rect class="measured" x="%.2f%%" width="%.2f%%" y="%d" height="4"><title>%s %s, %s</title></rect>`, begin, max(axis.at(measured.To)-begin, 0.4), top+37,
+		begin, length := axis.width(measured.From, measured.To)
+		fmt.Fprintf(svg, `<rect class="measured" x="%.2f%%" width="%.2f%%" y="%d" height="4"><title>%s %s, %s</title></rect>`, begin, length, top+37,
 			html.EscapeString(measured.Population), html.EscapeString(measured.Subject), elapsed(measured.To.Sub(measured.From)))
 	}
 	for _, mark := range bar.Marks {
@@ -77,11 +97,61 @@ func drawBar(svg *strings.Builder, axis axis, bar Bar, top int) {
 	}
 }
 
+// label writes a name, cut where it would not fit on a phone.
+func label(svg *strings.Builder, name string, y int) {
+	shown, title := name, ""
+	if characters := []rune(name); len(characters) > longestLabel {
+		shown, title = string(characters[:longestLabel-1])+"…", "<title>"+html.EscapeString(name)+"</title>"
+	}
+	fmt.Fprintf(svg, `<text class="name" x="0" y="%d">%s%s</text>`, y, html.EscapeString(shown), title)
+}
+
+// runline draws the cells of a run one below the other on one time axis. Cells without a timeline have no line.
+func runline(cells []Cell) template.HTML {
+	type line struct {
+		cell  Cell
+		whole span
+	}
+	var lines []line
+	var whole span
+	for _, cell := range cells {
+		if len(cell.Timeline) == 0 {
+			continue
+		}
+		l := line{cell: cell}
+		for _, bar := range cell.Timeline {
+			l.whole.add(bar.From, bar.To)
+		}
+		whole.add(l.whole.from, l.whole.to)
+		lines = append(lines, l)
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	axis := whole.axis()
+	height := axisRoom + runlineHeight*len(lines)
+	var svg strings.Builder
+	open(&svg, "timeline", height, fmt.Sprintf("Timeline of %s over %s", plural(len(lines), "cell"), elapsed(axis.length)))
+	axis.ticks(&svg, height)
+	for i, l := range lines {
+		top := axisRoom + runlineHeight*i
+		left, width := axis.width(l.whole.from, l.whole.to)
+		label(&svg, l.cell.Key, top+11)
+		fmt.Fprintf(&svg, `<rect class="bar %s" x="%.2f%%" width="%.2f%%" y="%d" height="8" rx="2"><title>%s: %s, %s</title></rect>`, html.EscapeString(string(l.cell.Verdict.State)), left, width, top+15,
+			html.EscapeString(l.cell.Key), html.EscapeString(string(l.cell.Verdict.State)), elapsed(l.whole.to.Sub(l.whole.from)))
+	}
+	svg.WriteString(`</svg>`)
+	return template.HTML(svg.String())
+}
+
 // elapsed writes a length of time with the precision a reader can use.
 func elapsed(d time.Duration) string {
 	switch {
 	case d == 0:
 		return "0 s"
+	case d >= time.Hour:
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%d:%02d h", int(d.Hours()), int(d.Minutes())%60)
 	case d >= time.Minute:
 		d = d.Round(time.Second)
 		return fmt.Sprintf("%d:%02d min", int(d.Minutes()), int(d.Seconds())%60)
@@ -90,44 +160,4 @@ func elapsed(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
-}
-
-// dots draws each sample of a target as a dot on one line, with the bound as a rule across.
-func dots(set SampleSet) template.HTML {
-	top := set.Bound
-	for _, sample := range set.Samples {
-		top = max(top, sample.Value)
-	}
-	if top <= 0 {
-		top = 1
-	}
-	top *= 1.08
-	var svg strings.Builder
-	fmt.Fprintf(&svg, `<svg class="dots" width="100%%" height="62" role="img" aria-label="%d samples of %s, bound %s %s">`, len(set.Samples), html.EscapeString(set.Target), profile.Number(set.Bound), set.Unit)
-	svg.WriteString(`<line class="grid" x1="0" x2="100%" y1="32" y2="32"/><text class="tick" x="0" y="56">0</text>`)
-	bound := 100 * set.Bound / top
-	anchor := "middle"
-	switch {
-	case bound > 75:
-		anchor = "end"
-	case bound < 25:
-		anchor = "start"
-	}
-	fmt.Fprintf(&svg, `<line class="bound" x1="%.2f%%" x2="%.2f%%" y1="12" y2="44"/><text class="tick bound" x="%.2f%%" y="58" text-anchor="%s">bound %s %s</text>`, bound, bound, bound, anchor, profile.Number(set.Bound), set.Unit)
-	for i, sample := range set.Samples {
-		fmt.Fprintf(&svg, `<circle class="dot" cx="%.2f%%" cy="%d" r="5"><title>%s: %s %s</title></circle>`, max(100*sample.Value/top, 1.5), 32-spread(set.Samples, i), html.EscapeString(sample.Subject), profile.Number(sample.Value), set.Unit)
-	}
-	svg.WriteString(`</svg>`)
-	return template.HTML(svg.String())
-}
-
-// spread lifts a dot for each earlier sample of the same value, so that equal samples stay countable.
-func spread(samples []judge.Sample, i int) int {
-	lift := 0
-	for _, earlier := range samples[:i] {
-		if earlier.Value == samples[i].Value && lift < 18 {
-			lift += 6
-		}
-	}
-	return lift
 }

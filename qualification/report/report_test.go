@@ -79,7 +79,7 @@ func TestTheHTMLPageLoadsNothing(t *testing.T) {
 		if found := outside.FindString(html); found != "" {
 			t.Errorf("%s: the page holds %q", name, found)
 		}
-		for _, want := range []string{`<meta name="viewport"`, "default-src 'none'", "prefers-color-scheme: dark", "max-width: 560px", `lang="en"`} {
+		for _, want := range []string{`<meta name="viewport"`, "default-src 'none'", "prefers-color-scheme: dark", "max-width: 640px", `lang="en"`} {
 			if !strings.Contains(html, want) {
 				t.Errorf("%s: the page lacks %q", name, want)
 			}
@@ -99,7 +99,7 @@ func TestEveryRenderingSaysWhatItDoesNotShowAndHowItIsBound(t *testing.T) {
 		digest := evidence.Digest([]byte(rendered[report.InputName]))
 		for _, file := range []string{report.HTMLName, report.MarkdownName} {
 			text := rendered[file]
-			for _, want := range append([]string{"What this does not show", "PA-03", "no acceptance", digest, p.Root, p.Profile.Digest, dossiertest.Digest("1"), dossiertest.Digest("4")}, p.NotShown...) {
+			for _, want := range append([]string{"What this does not show", "PA-03", "no acceptance", digest, p.Root, p.Profile.Digest, dossiertest.Digest("1"), dossiertest.Digest("4")}, p.Limits...) {
 				if !strings.Contains(text, want) {
 					t.Errorf("%s: %s lacks %q", name, file, want)
 				}
@@ -117,10 +117,18 @@ func TestNumbersComeWithTheirCountAndEvidence(t *testing.T) {
 			}
 		}
 	}
-	for _, line := range page(t, dossiertest.Passing(t)).Needs {
-		for _, shown := range line.Lines {
-			if len(shown.Evidence) == 0 || shown.Statement == "" {
-				t.Errorf("%s has no evidence or statement: %+v", shown.Name, shown)
+	for _, need := range page(t, dossiertest.Passing(t)).Requirements {
+		for _, item := range need.Items {
+			if item.Statement == "" || len(item.Results) != 1 {
+				t.Errorf("%s has no statement or result: %+v", item.Name, item)
+			}
+			for _, reference := range item.Results[0].Evidence {
+				if reference.Name == "" || !strings.Contains(rendered[report.HTMLName], reference.Name) || !strings.Contains(rendered[report.MarkdownName], reference.Name) {
+					t.Errorf("%s: the evidence %+v is not named", item.Name, reference)
+				}
+			}
+			if len(item.Results[0].Evidence) == 0 {
+				t.Errorf("%s has no evidence", item.Name)
 			}
 		}
 	}
@@ -182,17 +190,17 @@ func TestJUnitTurnsGreenForPassAlone(t *testing.T) {
 		c    *dossiertest.Case
 		want string
 	}{
-		"passing":    {dossiertest.Passing(t), "11 tests, 0 failures, 0 errors, 0 skipped"},
-		"troubled":   {troubled(t), "11 tests, 3 failures, 1 errors, 0 skipped"},
-		"unmeasured": {unmeasured, "11 tests, 0 failures, 4 errors, 0 skipped"},
-		"not run":    {unfinished, "11 tests, 0 failures, 1 errors, 10 skipped"},
+		"passing":    {dossiertest.Passing(t), "17 tests, 0 failures, 0 errors, 0 skipped"},
+		"troubled":   {troubled(t), "17 tests, 5 failures, 2 errors, 0 skipped"},
+		"unmeasured": {unmeasured, "17 tests, 0 failures, 6 errors, 0 skipped"},
+		"not run":    {unfinished, "17 tests, 0 failures, 7 errors, 10 skipped"},
 	} {
 		var parsed suites
 		if err := xml.Unmarshal([]byte(render(t, page(t, test.c))[report.JUnitName]), &parsed); err != nil {
 			t.Fatal(err)
 		}
 		got := fmt.Sprintf("%d tests, %d failures, %d errors, %d skipped", parsed.Tests, parsed.Failures, parsed.Errors, parsed.Skipped)
-		if got != test.want || len(parsed.Suites[0].Cases) != parsed.Tests {
+		if got != test.want || len(parsed.Suites[0].Cases)+len(parsed.Suites[1].Cases) != parsed.Tests {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
