@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,10 +34,21 @@ func (q *quickstart) build(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return labExit(err)
 	}
-	built, err := images.BuildOperatorImages(ctx, q.repository, lab.OperatorPrograms, lab.BuildOptions{Version: Version, LDFlags: versionStamp})
+	built, err := buildProduct(ctx, images, q.repository)
 	if err != nil {
-		return Exit(ExitProductFailed, err)
+		return err
 	}
+	return q.publish(ctx, built)
+}
+
+func buildProduct(ctx context.Context, images *lab.Images, repository string) (map[string]v1.Image, error) {
+	built, err := images.BuildOperatorImages(ctx, repository, lab.OperatorPrograms, lab.BuildOptions{Version: Version, LDFlags: versionStamp})
+	return built, Exit(ExitProductFailed, err)
+}
+
+// publish puts the product's images into the lab's registry, and its programs where suites and people find them.
+func (q *quickstart) publish(ctx context.Context, built map[string]v1.Image) error {
+	var err error
 	if q.description.OperatorImages, err = lab.PushOperatorImages(ctx, q.description, built); err != nil {
 		return labExit(err)
 	}

@@ -2,31 +2,44 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"ptah.run/ptah/qualification/cell"
 	"ptah.run/ptah/qualification/evidence"
 	"ptah.run/ptah/qualification/evidence/dossier"
 	"ptah.run/ptah/qualification/lab"
-	"ptah.run/ptah/qualification/matrix"
+	"ptah.run/ptah/qualification/lab/source"
+	"ptah.run/ptah/qualification/run"
+)
+
+// Labs that a run takes its cells to.
+const (
+	labsExisting = "existing" // one that is up with the operator installed, and stays
+	labsOwn      = "own"      // one for each cell, made for it and removed after it
 )
 
 // runOptions say which cells to run and where.
 type runOptions struct {
-	profile string
-	labID   string
-	output  string
-	id      string
+	profile   string
+	matrix    string
+	depth     string
+	cells     []string
+	labs      string
+	labID     string
+	source    string
+	output    string
+	id        string
+	resume    string
+	keepGoing bool
 }
 
 // NewRunCommand returns `ptah-qualify run`.
@@ -34,11 +47,25 @@ func NewRunCommand(streams IOStreams) *cobra.Command {
 	options := &runOptions{}
 	command := &cobra.Command{
 		Use:   "run",
-		Short: "Run the cells of a profile in a lab and keep what they show",
-		Long: `run runs every cell that the profile covers in a lab that is up with the operator installed ("ptah-qualify quickstart
---until install"), and writes raw evidence to OUTPUT/runs/ID. It judges nothing: that is "ptah-qualify judge --run".`,
+		Short: "Run the cells of a profile, and keep what they show",
+		Long: `run runs the cells that the profile covers and writes raw evidence to OUTPUT/runs/ID. It judges nothing: that is
+"ptah-qualify judge --run". With --labs own each cell gets a lab of its own, which is removed after it; otherwise the
+cells run in a lab that is up with the operator installed ("ptah-qualify quickstart --until install").
+
+Interrupted once, it takes down what it made and exits with 5; interrupted twice, it stops at once. Either way, and
+after it was killed, --resume goes on: finished cells are kept as long as what goes into them is unchanged, and each of
+the others is done again, with the reason on a line of its own.
+
+Cells that the catalogues call planned are not run; the evidence says why, and a set that needs them is not passed.`,
+		Example: `  ptah-qualify run --profile quickstart --lab lab
+  ptah-qualify run --profile development --labs own --output .ptah/development
+  ptah-qualify run --profile production --labs own --cell data-plane.kubernetes-1.37.postgresql-17.linux-amd64
+  ptah-qualify run --resume .ptah/development/runs/20261129-181158`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if err := options.check(command); err != nil {
+				return err
+			}
 			repository, err := lab.FindRepository(".")
 			if err != nil {
 				return labExit(err)
@@ -51,126 +78,170 @@ func NewRunCommand(streams IOStreams) *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().StringVar(&options.profile, "profile", "quickstart", "file of the profile, or its name in the folder profiles")
-	command.Flags().StringVar(&options.labID, "lab", lab.DefaultID, "id of the lab")
-	command.Flags().StringVar(&options.output, "output", ".ptah/quickstart", "folder for runs/ID")
-	command.Flags().StringVar(&options.id, "id", "", "id of the run (default: the time it begins)")
+	flags := command.Flags()
+	flags.StringVar(&options.profile, "profile", "quickstart", "file of the profile, or its name in the folder profiles")
+	flags.StringVar(&options.matrix, "matrix", "", "run only the covered cells of this matrix")
+	flags.StringVar(&options.depth, "depth", "", "run only the covered cells of this depth of their matrix")
+	flags.StringSliceVar(&options.cells, "cell", nil, "run only this covered cell; may be given several times")
+	flags.StringVar(&options.labs, "labs", labsExisting, "existing, or own for a lab per cell")
+	flags.StringVar(&options.labID, "lab", lab.DefaultID, "id of the existing lab")
+	flags.StringVar(&options.source, "source", source.ModulesName, "where the images of own labs come from: modules or registry")
+	flags.StringVar(&options.output, "output", ".ptah/quickstart", "folder for runs/ID")
+	flags.StringVar(&options.id, "id", "", "id of the run (default: the time it begins)")
+	flags.StringVar(&options.resume, "resume", "", "go on with the run in this folder, as it was begun")
+	flags.BoolVar(&options.keepGoing, "keep-going", false, "go on with the next cell after one that could not be run")
+	completeRun(command)
 	return command
 }
 
-// runCells runs the cells of a profile in one lab and returns the folder of the run. Errors carry their exit code.
-func runCells(ctx context.Context, repository string, options runOptions, log io.Writer) (string, error) {
-	harness, err := harnessOf(ctx, repository)
-	if err != nil {
-		return "", Exit(ExitHarnessFailed, err)
-	}
-	profile := options.profile
-	if !strings.ContainsAny(profile, "/\\") && filepath.Ext(profile) == "" {
-		profile = filepath.Join(repository, "profiles", profile+".yaml")
-	}
-	declared, err := LoadDeclared(profile, filepath.Join(repository, "matrices"), filepath.Join(repository, "support", "suites.yaml"), harness)
-	if err != nil {
-		return "", err
-	}
-	labFile, err := lab.DescriptionPath(options.labID)
-	if err != nil {
-		return "", labExit(err)
-	}
-	description, err := lab.Load(labFile)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", Exit(ExitUsage, fmt.Errorf("there is no lab %s: bring it up with the operator installed, `ptah-qualify quickstart --until install`", options.labID))
-	}
-	if err != nil {
-		return "", Exit(ExitHarnessFailed, err)
-	}
-	release, err := readInstalled(labFile)
-	if err != nil {
-		return "", err
-	}
-	if options.id == "" {
-		options.id = time.Now().UTC().Format("20060102-150405")
-	}
-	run, err := evidence.CreateRun(options.output, options.id)
-	if err != nil {
-		return "", Exit(outputCode(err), err)
-	}
-	if err := dossier.Begin(run, declared.Declarations); err != nil {
-		return "", Exit(ExitHarnessFailed, err)
-	}
-	for _, one := range declared.Cells {
-		if err := runCell(ctx, run, repository, labFile, description, release, declared, one, harness, log); err != nil {
-			if ctx.Err() != nil {
-				return "", Exit(ExitInterrupted, fmt.Errorf("interrupted while cell %s ran; its run is in %s", one.Key, run.Dir()))
+// check refuses flags that contradict one another. A resumed run is the run that was begun: only how it goes on can be
+// chosen anew.
+func (o runOptions) check(command *cobra.Command) error {
+	changed := command.Flags().Changed
+	if o.resume != "" {
+		for _, name := range []string{"profile", "matrix", "depth", "cell", "labs", "lab", "source", "output", "id"} {
+			if changed(name) {
+				return Exit(ExitUsage, fmt.Errorf("--%s cannot be given with --resume: a resumed run goes on as it was begun, leave it out or begin a new run", name))
 			}
-			return "", Exit(ExitHarnessFailed, err)
 		}
 	}
-	if _, err := run.Close(); err != nil {
-		return "", Exit(ExitHarnessFailed, err)
+	switch {
+	case o.labs != labsExisting && o.labs != labsOwn:
+		return Exit(ExitUsage, fmt.Errorf("--labs %q is unknown: use existing or own", o.labs))
+	case o.labs == labsOwn && changed("lab"):
+		return Exit(ExitUsage, errors.New("--lab names an existing lab, and with --labs own each cell gets its own: leave one of them out"))
+	case o.labs == labsExisting && changed("source"):
+		return Exit(ExitUsage, errors.New("--source is for labs that are made, and an existing lab has its images: leave it out or give --labs own"))
 	}
-	return run.Dir(), nil
+	return nil
 }
 
-func runCell(ctx context.Context, run *evidence.Run, repository, labFile string, description *lab.Description, release dossier.Release,
-	declared *Declared, one matrix.Cell, harness dossier.Harness, log io.Writer) error {
-	suite, err := declared.Suites.Find(one.Suite())
+// runCells runs or resumes a run and returns its folder. Errors carry their exit code. An interrupt ends it as the help
+// says, also where the caller's context ends by it too.
+func runCells(ctx context.Context, repository string, options runOptions, log io.Writer) (string, error) {
+	say := func(format string, arguments ...any) { fmt.Fprintf(log, format+"\n", arguments...) }
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, abort, release := run.Interrupts(ctx, signals, say)
+	defer release()
+	begun, err := open(ctx, repository, options)
+	var complete *completeError
+	if errors.As(err, &complete) {
+		say("the run in %s is complete: judge it", complete.dir)
+		return complete.dir, nil
+	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	labImages := map[string]string{}
-	source := dossier.Lab{Images: map[string]dossier.LabImage{}}
-	for role, image := range description.Images {
-		labImages[role] = image.Digest
-		source.Images[role] = dossier.LabImage{Source: image.Source, Digest: image.Digest, Version: image.Version}
-	}
-	return cell.Run(ctx, run, cell.Options{
-		Repository: repository, LabFile: labFile, Lab: description, Suite: suite, Release: release, Log: log,
-		Inputs: matrix.Inputs{
-			Cell: one, Profile: declared.Profile.Digest(), Matrix: declared.Matrices[one.Matrix].Digest(), Suite: suite.Digest(),
-			Images: release.Images, Chart: release.ChartDigest, LabImages: labImages, ImageSource: source.ImageSource(),
-			Platform: description.Platform, Native: description.NativePlatform,
-			ControlPlanes: description.ControlPlanes, Workers: description.Workers, Harness: harness.String(),
-		},
-	})
-}
-
-// harnessOf says which commit of this repository is at work. A tree outside git has no commit, and says so.
-func harnessOf(ctx context.Context, repository string) (dossier.Harness, error) {
-	harness := dossier.Harness{Version: Version}
-	commit, err := exec.CommandContext(ctx, "git", "-C", repository, "rev-parse", "--verify", "HEAD").Output()
+	defer begun.store.Abandon() // where it was closed before, this does nothing
+	cells, err := begun.makeCells(ctx, repository, log)
 	if err != nil {
-		return harness, ctx.Err() // no git here: the record then says that the commit is unknown
+		return "", resumable(err, begun.store.Dir())
 	}
-	harness.Commit = strings.TrimSpace(string(commit))
-	changes, err := exec.CommandContext(ctx, "git", "-C", repository, "status", "--porcelain").Output()
-	if err != nil {
-		return harness, fmt.Errorf("ask git whether %s was changed: %w", repository, err)
-	}
-	harness.Dirty = len(changes) > 0
-	return harness, nil
+	say("run %s, evidence in %s", begun.store.ID(), begun.store.Dir())
+	_, err = run.Do(ctx, abort, run.Options{Store: begun.store, Items: begun.items, Cells: cells, KeepGoing: options.keepGoing, Say: say})
+	return begun.store.Dir(), resumable(err, begun.store.Dir())
 }
 
-// installedPath is where a lab keeps what was installed into it.
-func installedPath(labFile string) string {
-	return filepath.Join(filepath.Dir(labFile), "installation.json")
-}
-
-func writeInstalled(labFile string, release dossier.Release) error {
-	data, err := json.MarshalIndent(release, "", "  ")
-	if err != nil {
-		return err
+// resumable gives what ended a run early its exit code, and says how to go on.
+func resumable(err error, dir string) error {
+	if err == nil {
+		return nil
 	}
-	return evidence.WriteFileAtomic(installedPath(labFile), append(data, '\n'))
+	goOn := "go on with `ptah-qualify run --resume " + quoted(dir) + "`"
+	var left *run.PlaceError
+	switch {
+	case errors.Is(err, run.ErrAborted):
+		return Exit(ExitInterrupted, fmt.Errorf("stopped at once, and what was made may still be there; %s", goOn))
+	case errors.Is(err, run.ErrInterrupted) && errors.As(err, &left):
+		return Exit(ExitInterrupted, fmt.Errorf("interrupted, and the lab %s could not be removed: %v; %s", left.Place, left.Err, goOn))
+	case errors.Is(err, run.ErrInterrupted), errors.Is(err, context.Canceled):
+		return Exit(ExitInterrupted, fmt.Errorf("interrupted, and what was made is removed; %s", goOn))
+	}
+	code := ExitHarnessFailed
+	var exit *ExitError
+	var undeclared *run.UndeclaredError
+	switch {
+	case errors.As(err, &undeclared):
+		return Exit(ExitUsage, err)
+	case errors.As(err, &exit):
+		code = exit.Code
+	}
+	return Exit(code, fmt.Errorf("%s; what is finished is kept, %s", strings.ReplaceAll(err.Error(), "\n", "; "), goOn))
 }
 
-func readInstalled(labFile string) (dossier.Release, error) {
-	var release dossier.Release
-	data, err := os.ReadFile(installedPath(labFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return release, Exit(ExitUsage, errors.New("the operator is not installed in this lab: run `ptah-qualify quickstart --until install`"))
+// quoted makes a path one word of a shell.
+func quoted(path string) string {
+	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+@%:,", r)
+	}) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// begunRun is a run that is open, with what it was asked for.
+type begunRun struct {
+	store    *evidence.Run
+	request  runRequest
+	harness  dossier.Harness
+	declared *Declared
+	items    []run.Item
+}
+
+// completeError says that there is nothing left to do.
+type completeError struct{ dir string }
+
+func (e *completeError) Error() string { return "the run in " + e.dir + " is complete" }
+
+// open begins a run, or opens the one to go on with. What was asked for is checked before anything is written.
+func open(ctx context.Context, repository string, options runOptions) (*begunRun, error) {
+	begun := &begunRun{request: options.request(repository)}
+	var err error
+	if begun.harness, err = harnessOf(ctx, repository); err != nil {
+		return nil, Exit(ExitHarnessFailed, err)
+	}
+	if options.resume != "" {
+		if err := begun.reopen(options.resume); err != nil {
+			return nil, err
+		}
+	}
+	err = begun.load(repository)
+	if err == nil && begun.store == nil {
+		err = begun.create(options.output, options.id)
 	}
 	if err == nil {
-		err = json.Unmarshal(data, &release)
+		err = Exit(ExitHarnessFailed, dossier.Begin(begun.store, begun.declared.Declarations))
 	}
-	return release, Exit(ExitHarnessFailed, err)
+	if err != nil && begun.store != nil {
+		err = errors.Join(err, begun.store.Abandon())
+	}
+	return begun, err
+}
+
+func (b *begunRun) create(output, id string) error {
+	if id == "" {
+		id = time.Now().UTC().Format("20060102-150405")
+	}
+	var err error
+	if b.store, err = evidence.CreateRun(output, id); err != nil {
+		return Exit(outputCode(err), err)
+	}
+	b.request.Name = b.declared.Profile.Name
+	return Exit(ExitHarnessFailed, b.store.Note(noteRequest, b.request))
+}
+
+func (b *begunRun) reopen(dir string) error {
+	store, err := evidence.OpenRun(filepath.Clean(dir))
+	switch {
+	case errors.Is(err, evidence.ErrClosed):
+		return &completeError{dir}
+	case errors.Is(err, evidence.ErrTampered):
+		return Exit(ExitVerificationFailed, err)
+	case err != nil:
+		return Exit(ExitUsage, err)
+	}
+	b.store = store
+	return b.recall()
 }

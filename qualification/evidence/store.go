@@ -168,6 +168,9 @@ func draftRun(draft, id string, options []Option) (*Run, error) {
 	return run, nil
 }
 
+// ErrClosed marks a run that is complete.
+var ErrClosed = errors.New("it is closed")
+
 // OpenRun opens a run that was created and not closed, to go on with it. Everything journalled is kept.
 func OpenRun(dir string, options ...Option) (*Run, error) {
 	run := newRun(dir, options)
@@ -179,7 +182,7 @@ func OpenRun(dir string, options ...Option) (*Run, error) {
 		return nil, fmt.Errorf("open run %s: %w", dir, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, manifestFile)); err == nil {
-		return nil, fmt.Errorf("open run %s: it is closed, and a closed run is never added to", dir)
+		return nil, fmt.Errorf("open run %s: %w, and a closed run is never added to", dir, ErrClosed)
 	}
 	if err := run.openJournal(); err != nil {
 		return nil, err

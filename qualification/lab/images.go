@@ -65,23 +65,31 @@ func OpenImages(repository, sourceName string, reporter *progress.Reporter) (*Im
 
 // Prepare makes an image present in the engine under the catalogue's tag and returns what it is.
 func (i *Images) Prepare(ctx context.Context, e *engine.Engine, role catalog.Role, version string) (ImageDescription, error) {
-	entry, image, err := i.Get(ctx, role, version)
+	description, image, err := i.describe(ctx, role, version)
 	if err != nil {
 		return ImageDescription{}, err
 	}
-	digest, err := image.Digest()
-	if err != nil {
-		return ImageDescription{}, fmt.Errorf("compute the digest of the %s image: %w", role, err)
-	}
-	description := ImageDescription{Source: i.Source.Name(), Reference: entry.Tag, Digest: digest.String(), Version: entry.Release}
-	loaded, err := source.Loaded(ctx, e, image, entry.Tag)
+	loaded, err := source.Loaded(ctx, e, image, description.Reference)
 	if err != nil || loaded {
 		return description, err
 	}
-	done := i.Store.Progress().Step("loading %s into the engine", entry.Tag)
-	err = source.Load(ctx, e, image, entry.Tag)
+	done := i.Store.Progress().Step("loading %s into the engine", description.Reference)
+	err = source.Load(ctx, e, image, description.Reference)
 	done(err)
 	return description, err
+}
+
+// describe returns the image of a role and what it is, without loading it.
+func (i *Images) describe(ctx context.Context, role catalog.Role, version string) (ImageDescription, v1.Image, error) {
+	entry, image, err := i.Get(ctx, role, version)
+	if err != nil {
+		return ImageDescription{}, nil, err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return ImageDescription{}, nil, fmt.Errorf("compute the digest of the %s image: %w", role, err)
+	}
+	return ImageDescription{Source: i.Source.Name(), Reference: entry.Tag, Digest: digest.String(), Version: entry.Release}, image, nil
 }
 
 // Get returns the image of a role without loading it.

@@ -262,18 +262,8 @@ func (b *builder) linkPrograms(ctx context.Context, dir string) error {
 
 // prepareImages gets the images one after another: each build uses every core by itself.
 func (b *builder) prepareImages(ctx context.Context) (map[string]ImageDescription, error) {
-	wanted := []struct {
-		role    catalog.Role
-		version string
-	}{{catalog.Node, b.options.Kubernetes}, {catalog.Registry, ""}, {catalog.PostgreSQL, ""}}
-	if b.options.ControlPlanes > 1 {
-		wanted = append(wanted, struct {
-			role    catalog.Role
-			version string
-		}{catalog.LoadBalancer, ""})
-	}
 	used := map[string]ImageDescription{}
-	for _, one := range wanted {
+	for _, one := range b.options.images() {
 		description, err := b.images.Prepare(ctx, b.engine, one.role, one.version)
 		if err != nil {
 			return nil, err
