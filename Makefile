@@ -30,12 +30,14 @@ lint: ## formatting, vet and golangci-lint where it is installed
 	CGO_ENABLED=0 GOFLAGS=-trimpath go vet ./...
 	if command -v golangci-lint >/dev/null; then golangci-lint run; fi
 
-generate: ## deepcopy code and CRDs from operator/api
+generate: ## deepcopy code and CRDs from operator/api, tables of the profiles, workflow files
 	$(CONTROLLER_GEN) object paths=./operator/api/... crd:maxDescLen=0 paths=./operator/api/... \
 		output:crd:artifacts:config=chart/ptah-operator/crds
 	$(QUALIFY) profile table --write $(basename $(notdir $(wildcard profiles/*.yaml)))
+	$(QUALIFY) catalogue workflows --write
 
 verify: generate ## fail when generated files are not what is committed
 	git diff --exit-code -- operator/api chart/ptah-operator/crds
 	test -z "$$(git status --porcelain -- operator/api chart/ptah-operator/crds)"
 	test -z "$$(git status --porcelain -- support/profile-*.md)"
+	test -z "$$(git status --porcelain -- .github/workflows)"

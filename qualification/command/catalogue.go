@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,16 +13,18 @@ import (
 	"ptah.run/ptah/qualification/lab"
 	"ptah.run/ptah/qualification/matrix/catalogue"
 	"ptah.run/ptah/qualification/matrix/repository"
+	"ptah.run/ptah/qualification/matrix/workflow"
 )
 
 // NewCatalogueCommand returns `ptah-qualify catalogue` with its subcommands.
 func NewCatalogueCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
-		Use:     "catalogue",
-		Short:   "Check the catalogues of suites, minors and machines against what is written",
-		Example: `  ptah-qualify catalogue check`,
+		Use:   "catalogue",
+		Short: "Check the catalogues of suites, minors and machines against what is written",
+		Example: `  ptah-qualify catalogue check
+  ptah-qualify catalogue workflows`,
 	}
-	command.AddCommand(newCatalogueCheck(streams))
+	command.AddCommand(newCatalogueCheck(streams), newCatalogueWorkflows(streams))
 	return command
 }
 
@@ -105,4 +109,84 @@ func findRepository(from string) (string, error) {
 		return "", labExit(err)
 	}
 	return root, nil
+}
+
+func newCatalogueWorkflows(streams IOStreams) *cobra.Command {
+	var from string
+	var write bool
+	command := &cobra.Command{
+		Use:   "workflows",
+		Short: "Refuse workflow files that are not what the matrices and catalogues say, or write them",
+		Long: `workflows makes every workflow file from the matrices, the suites, the machines and the profiles. It refuses and shows
+the difference where a file is not what it would write; with --write it writes them, all of them or nothing.`,
+		Example: `  ptah-qualify catalogue workflows
+  ptah-qualify catalogue workflows --write`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			root, err := findRepository(from)
+			if err != nil {
+				return err
+			}
+			return makeWorkflows(streams, root, write)
+		},
+	}
+	repositoryFlag(command, &from)
+	command.Flags().BoolVar(&write, "write", false, "write the files")
+	return command
+}
+
+func makeWorkflows(streams IOStreams, root string, write bool) error {
+	files := os.DirFS(root)
+	tree, err := repository.Load(files)
+	if err != nil {
+		return Exit(ExitUsage, err)
+	}
+	generated, err := workflow.Files(tree)
+	if err != nil {
+		return Exit(ExitUsage, err)
+	}
+	stale, err := repository.Stale(files, generated)
+	if err != nil {
+		return Exit(ExitUsage, err)
+	}
+	stray, err := strayWorkflows(files, generated)
+	if err != nil {
+		return Exit(ExitUsage, err)
+	}
+	switch {
+	case len(stray) > 0:
+		return Exit(ExitUsage, fmt.Errorf("nothing makes %s; remove it, or make it from the catalogues", strings.Join(stray, ", ")))
+	case len(stale) == 0:
+		fmt.Fprintf(streams.Out, "%d workflow files are what the matrices and catalogues say\n", len(generated))
+		return nil
+	case write:
+		if err := repository.Write(root, stale); err != nil {
+			return Exit(ExitHarnessFailed, err)
+		}
+		fmt.Fprintf(streams.Out, "%d workflow files written\n", len(stale))
+		return nil
+	}
+	for _, file := range stale {
+		if err := printDiff(streams.Out, file); err != nil {
+			return Exit(ExitHarnessFailed, err)
+		}
+	}
+	return Exit(ExitUsage, fmt.Errorf("%d workflow files are not what the matrices and catalogues say; run `ptah-qualify catalogue workflows --write`", len(stale)))
+}
+
+// strayWorkflows returns the workflow files that nothing makes.
+func strayWorkflows(files fs.FS, generated map[string][]byte) ([]string, error) {
+	var stray []string
+	for _, pattern := range []string{"*.yaml", "*.yml"} {
+		names, err := fs.Glob(files, path.Join(workflow.Folder, pattern))
+		if err != nil {
+			return nil, fmt.Errorf("list the workflow files: %w", err)
+		}
+		for _, name := range names {
+			if _, made := generated[name]; !made {
+				stray = append(stray, name)
+			}
+		}
+	}
+	return stray, nil
 }

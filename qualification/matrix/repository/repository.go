@@ -187,3 +187,21 @@ func loadImages(repository fs.FS, tree *catalogue.Tree) error {
 	}
 	return nil
 }
+
+// Declarations returns the files that name Kubernetes minors: the catalogues of minors and images, the chart and the
+// matrices.
+func Declarations(repository fs.FS) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, name := range []string{catalogue.KubernetesFile, catalogue.ImagesFile, catalogue.ChartFile} {
+		data, err := readFrom(repository, name)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = data
+	}
+	err := each(repository, "matrices", func(name string, data []byte) error {
+		files[name] = data
+		return nil
+	})
+	return files, err
+}
