@@ -26,6 +26,7 @@ Exit codes: 0 pass, 1 the product failed, 2 usage, 3 harness or infrastructure f
 		NewProfileCommand(streams),
 		NewMatrixCommand(streams),
 		NewCatalogueCommand(streams),
+		NewKubernetesCommand(streams),
 		NewJudgeCommand(streams),
 		NewRecordCommand(streams),
 		NewGateCommand(streams),
