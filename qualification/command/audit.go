@@ -23,7 +23,13 @@ type auditFlags struct {
 
 // NewAuditCommand returns `ptah-qualify audit` with its subcommands.
 func NewAuditCommand(streams IOStreams) *cobra.Command {
-	command := &cobra.Command{Use: "audit", Short: "Count API requests exactly, from audit logs"}
+	command := &cobra.Command{
+		Use:   "audit",
+		Short: "Count API requests exactly, from audit logs",
+		Long: `Audit counts requests from the audit logs of every API server of a cluster. A request is one audit id over all
+servers, and its time is when a server received it, so that counts and the peak of a sliding window are exact for the
+events that were logged. Whether those are all there were is said too: a count that is not proven complete exits with 4.`,
+	}
 	command.AddCommand(newAuditCount(streams), newAuditExplain(streams), newAuditPolicy(streams))
 	return command
 }
@@ -37,6 +43,7 @@ func (f *auditFlags) add(command *cobra.Command) {
 	command.Flags().StringVar(&f.to, "to", "", "end of what is counted, both ends included; the last event where left out")
 	command.Flags().DurationVar(&f.window, "window", time.Minute, "length of the sliding window")
 	command.Flags().IntVar(&f.servers, "servers", 0, "number of API servers the cluster has; as many as there are logs where left out")
+	completeAudit(command)
 }
 
 // counted is what the flags select.
@@ -141,7 +148,14 @@ func newAuditCount(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "count",
 		Short: "Count requests per identity, and the exact peak of a sliding window",
-		Args:  cobra.NoArgs,
+		Long: `Count prints how many requests each identity sent, and the busiest position of a sliding window over them. It
+reads the logs that a run kept, or files of any cluster that writes its audit log in blocking mode.`,
+		Example: `  # The manager's requests in a run, and the busiest 60 s of them
+  ptah-qualify audit count --run runs/soak --user system:serviceaccount:ptah-system:ptah-operator
+
+  # Logs of three API servers, one of them rotated
+  ptah-qualify audit count --log a=a.log --log b=b.log --log c=c.1.log --log c=c.log --servers 3`,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			c, err := flags.load()
 			if err != nil {
@@ -165,7 +179,12 @@ func newAuditExplain(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "explain",
 		Short: "Say what the requests were: verb, resource and status, and the Pods that sent them",
-		Args:  cobra.NoArgs,
+		Long: `Explain groups requests by verb, resource and status, and by the Pod whose token was used, the largest group
+first. It is for finding what a count is made of.`,
+		Example: `  # What the manager asked for in one minute of a run
+  ptah-qualify audit explain --run runs/soak --user system:serviceaccount:ptah-system:ptah-operator \
+    --from 2026-11-29T18:12:00Z --to 2026-11-29T18:13:00Z`,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			c, err := flags.load()
 			if err != nil {
@@ -190,7 +209,10 @@ func newAuditPolicy(streams IOStreams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "policy",
 		Short: "Print the audit policy that the API servers of a lab run with",
-		Args:  cobra.NoArgs,
+		Long: `Policy prints the audit policy of a lab: one event for each request of every identity, with its metadata and
+without bodies. An API server must write its log in blocking mode for a count from it to be proven complete.`,
+		Example: `  ptah-qualify audit policy > audit-policy.yaml`,
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := io.WriteString(streams.Out, audit.Policy)
 			return err

@@ -201,7 +201,7 @@ func TestBadInputEndsInOneSentenceAndNothingHalfWritten(t *testing.T) {
 		"a missing profile":                   {[]string{"profile", "show", none}, ExitUsage, "there is no file"},
 		"a folder for a profile":              {[]string{"profile", "show", dir}, ExitUsage, "is a directory"},
 		"a profile that is no YAML":           {[]string{"profile", "digest", garbage}, ExitUsage, "garbage"},
-		"a profile that contradicts itself":   {[]string{"profile", "lint", contradicting}, ExitUsage, "1 contradictions"},
+		"a profile that contradicts itself":   {[]string{"profile", "lint", contradicting}, ExitUsage, "1 contradiction:"},
 		"a change without a revision":         {[]string{"profile", "diff", q.profile, contradicting}, ExitUsage, "add revision 2"},
 		"an unknown format of a profile":      {[]string{"profile", "show", q.profile, "--format", "xml"}, ExitUsage, "use text or json"},
 		"a missing matrix":                    {[]string{"matrix", "plan", "missing", "--matrices", dir}, ExitUsage, "there is no file"},

@@ -107,21 +107,20 @@ func (c *court) requests(target profile.Target, filters ...audit.Filter) measure
 	}
 	result.evidence = append(result.evidence, c.evidence.Audit.Digests...)
 	if known {
-		result.problems = append(result.problems, c.complete(target, whole)...)
+		c.complete(target, whole, &result)
 	}
 	return result
 }
 
 // complete says what keeps the count from being proven. A manager that was never seen is a count of the wrong name.
-func (c *court) complete(target profile.Target, whole audit.Interval) []verdict.Verdict {
-	var result measurement
+func (c *court) complete(target profile.Target, whole audit.Interval, result *measurement) {
 	for _, defect := range c.evidence.Audit.Set.Check(c.profile.Cluster.ControlPlanes, whole.From, whole.To) {
 		result.problem(verdict.AuditIncomplete, target, "%s", describe(defect))
 	}
 	if len(c.evidence.Audit.Set.Where(c.byManager()...)) == 0 {
 		result.problem(verdict.AuditIncomplete, target, "no request of %s is in the audit logs at all", c.profile.Installation.ManagerIdentity)
 	}
-	return result.problems
+	c.bracketed(target, whole, result)
 }
 
 func describe(defect audit.Defect) string {

@@ -38,6 +38,7 @@ func (c *court) targets() []TargetVerdict {
 func (c *court) target(target profile.Target) TargetVerdict {
 	judged := TargetVerdict{Target: target.ID, Requirement: target.Requirement, Bound: target.Bound.String(), Unit: target.Unit}
 	measured := c.measure(target)
+	measured.finite(target)
 	judged.Samples, judged.Excluded, judged.Evidence = measured.samples, measured.excluded, measured.evidence
 	verdicts := measured.problems
 	groups := grouped(target, measured.samples)
@@ -48,11 +49,27 @@ func (c *court) target(target profile.Target) TargetVerdict {
 		}
 	default:
 		worst := worstOf(target, groups)
+		if math.IsInf(worst.value, 0) {
+			verdicts = append(verdicts, verdict.New(verdict.Inconclusive, verdict.Harness, verdict.Undecided, target.ID, "the %s of its samples is no number", target.Statistic))
+			break
+		}
 		judged.N, judged.Value, judged.Least, judged.Most = total(groups), &worst.value, worst.leastKnown(), worst.mostKnown()
 		verdicts = append(verdicts, c.within(target, worst, len(measured.problems) > 0), enough(target, groups))
 	}
 	judged.Verdict = verdict.Aggregate(verdicts...)
 	return judged
+}
+
+// finite drops samples that are no numbers. No source yields any, but one that was made up may.
+func (m *measurement) finite(target profile.Target) {
+	real := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+	before := len(m.samples)
+	m.samples = slices.DeleteFunc(m.samples, func(s Sample) bool {
+		return !real(s.Value) || s.Least != nil && !real(*s.Least) || s.Most != nil && !real(*s.Most)
+	})
+	if dropped := before - len(m.samples); dropped > 0 {
+		m.problem(verdict.Undecided, target, "%d samples are no numbers", dropped)
+	}
 }
 
 // estimate is a statistic of one group of samples.
