@@ -134,14 +134,17 @@ func runCells(ctx context.Context, repository string, options runOptions, log io
 	if err != nil {
 		return "", err
 	}
-	defer begun.store.Abandon() // where it was closed before, this does nothing
+	defer begun.abandon() // where it was closed before, this does nothing
 	cells, err := begun.makeCells(ctx, repository, log)
-	if err != nil {
-		return "", resumable(err, begun.store.Dir())
+	if err == nil {
+		err = begun.begin(options.output)
 	}
-	say("run %s, evidence in %s", begun.store.ID(), begun.store.Dir())
+	if err != nil {
+		return "", err
+	}
+	say("run %s, evidence in %s", begun.id, begun.dir)
 	_, err = run.Do(ctx, abort, run.Options{Store: begun.store, Items: begun.items, Cells: cells, KeepGoing: options.keepGoing, Say: say})
-	return begun.store.Dir(), resumable(err, begun.store.Dir())
+	return begun.dir, resumable(err, begun.dir)
 }
 
 // resumable gives what ended a run early its exit code, and says how to go on.
@@ -181,9 +184,10 @@ func quoted(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// begunRun is a run that is open, with what it was asked for.
+// begunRun is a run that is about to begin or to go on, with what it was asked for.
 type begunRun struct {
-	store    *evidence.Run
+	id, dir  string
+	store    *evidence.Run // nil until begin, unless the run goes on
 	request  runRequest
 	harness  dossier.Harness
 	declared *Declared
@@ -195,9 +199,13 @@ type completeError struct{ dir string }
 
 func (e *completeError) Error() string { return "the run in " + e.dir + " is complete" }
 
-// open begins a run, or opens the one to go on with. What was asked for is checked before anything is written.
+// open checks what was asked for, and opens the run to go on with. Nothing of a new run is written yet.
 func open(ctx context.Context, repository string, options runOptions) (*begunRun, error) {
-	begun := &begunRun{request: options.request(repository)}
+	begun := &begunRun{request: options.request(repository), id: options.id}
+	if begun.id == "" {
+		begun.id = time.Now().UTC().Format("20060102-150405")
+	}
+	begun.dir = filepath.Join(options.output, "runs", begun.id)
 	var err error
 	if begun.harness, err = harnessOf(ctx, repository); err != nil {
 		return nil, Exit(ExitHarnessFailed, err)
@@ -207,29 +215,33 @@ func open(ctx context.Context, repository string, options runOptions) (*begunRun
 			return nil, err
 		}
 	}
-	err = begun.load(repository)
-	if err == nil && begun.store == nil {
-		err = begun.create(options.output, options.id)
+	if err := begun.load(repository); err != nil {
+		begun.abandon()
+		return nil, err
 	}
-	if err == nil {
-		err = Exit(ExitHarnessFailed, dossier.Begin(begun.store, begun.declared.Declarations))
-	}
-	if err != nil && begun.store != nil {
-		err = errors.Join(err, begun.store.Abandon())
-	}
-	return begun, err
+	return begun, nil
 }
 
-func (b *begunRun) create(output, id string) error {
-	if id == "" {
-		id = time.Now().UTC().Format("20060102-150405")
+// begin creates the run where it does not go on, and stores what it is judged against.
+func (b *begunRun) begin(output string) error {
+	if b.store == nil {
+		var err error
+		if b.store, err = evidence.CreateRun(output, b.id); err != nil {
+			return Exit(outputCode(err), err)
+		}
+		b.request.Name = b.declared.Profile.Name
+		if err := b.store.Note(noteRequest, b.request); err != nil {
+			return Exit(ExitHarnessFailed, err)
+		}
 	}
-	var err error
-	if b.store, err = evidence.CreateRun(output, id); err != nil {
-		return Exit(outputCode(err), err)
+	return Exit(ExitHarnessFailed, dossier.Begin(b.store, b.declared.Declarations))
+}
+
+// abandon lets go of the run, so that it can be opened again. Its journal is on disk already.
+func (b *begunRun) abandon() {
+	if b.store != nil {
+		_ = b.store.Abandon()
 	}
-	b.request.Name = b.declared.Profile.Name
-	return Exit(ExitHarnessFailed, b.store.Note(noteRequest, b.request))
 }
 
 func (b *begunRun) reopen(dir string) error {
@@ -242,6 +254,6 @@ func (b *begunRun) reopen(dir string) error {
 	case err != nil:
 		return Exit(ExitUsage, err)
 	}
-	b.store = store
+	b.store, b.id, b.dir = store, store.ID(), store.Dir()
 	return b.recall()
 }

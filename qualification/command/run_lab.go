@@ -20,7 +20,7 @@ import (
 func (b *begunRun) makeCells(ctx context.Context, repository string, log io.Writer) (run.Cells, error) {
 	runner := cellRunner{repository: repository, declared: b.declared, harness: b.harness, log: log}
 	if b.request.Labs == labsOwn {
-		return newOwnLabs(ctx, runner, b.request.Source, b.store.Dir())
+		return newOwnLabs(ctx, runner, b.request.Source, b.dir)
 	}
 	return newExistingLab(runner, b.request.Lab, b.items)
 }

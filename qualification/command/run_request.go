@@ -58,7 +58,7 @@ func (b *begunRun) recall() error {
 }
 
 func (b *begunRun) refuse(format string, arguments ...any) error {
-	b.store.Abandon()
+	b.abandon()
 	return Exit(ExitUsage, fmt.Errorf(format, arguments...))
 }
 
