@@ -198,7 +198,7 @@ func TestAPlanNamesCellsMinutesMachinesAndWhatIsNotRun(t *testing.T) {
 	}
 	release := plan("plan", "functional", "--depth", "release")
 	for _, want := range []string{
-		"96 cells, 3 to run, 93 not run\n", "  (2) The lab has no MySQL server yet.\n", "  (5) suite schema-faults is planned: The suite is not written yet.\n", "schema-faults.kubernetes-1.36.mysql-8.4.linux-arm64          (2) (1) (5)\n",
+		"96 cells, 3 to run, 93 not run\n", "  (2) The lab has no MySQL server yet.\n", "  (5) suite schema-faults is planned: The suite is not written yet.\n", "schema-faults.kubernetes-1.36.mysql-8.4.linux-arm64" + strings.Repeat(" ", 12) + "(2) (1) (5)\n",
 	} {
 		if !strings.Contains(release, want) {
 			t.Errorf("%q is not in\n%s", want, release)

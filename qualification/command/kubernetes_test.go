@@ -109,7 +109,8 @@ func TestAdvanceRefusalsChangeNothing(t *testing.T) {
 		"should refuse a day in the future":            {flags: with(func(f *advanceFlags) { f.verified = "2999-01-01" }), want: "the changed tree would contradict itself: support/kubernetes.yaml: lastVerified 2999-01-01 lies in the future"},
 		"should refuse a sum that is none":             {flags: with(func(f *advanceFlags) { f.sum = "sha256:1" }), want: "the change would break the tree: support/images.yaml: "},
 		"should refuse modules that fall behind":       {flags: with(func(*advanceFlags) {}), file: "go.mod", old: "k8s.io/apiserver v0.37.", new: "k8s.io/apiserver v0.36.", want: "the changed tree would contradict itself: go.mod: "},
-		"should refuse a tree that contradicts itself": {flags: with(func(*advanceFlags) {}), file: "matrices/functional.yaml", old: "name: data-plane\n", new: "name: data-plain\n", want: "the changed tree would contradict itself: "},
+		"should refuse a tree that contradicts itself": {flags: with(func(*advanceFlags) {}), file: catalogue.MachinesFile, old: "cores: 4", new: "cores: 3", want: "the changed tree would contradict itself: matrices/functional.yaml: cell data-plane"},
+		"should refuse a change that breaks a file":    {flags: with(func(*advanceFlags) {}), file: "matrices/functional.yaml", old: "name: data-plane\n", new: "name: data-plain\n", want: "the change would break the tree: matrices/functional.yaml: "},
 		"should refuse a file in another form":         {flags: with(func(*advanceFlags) {}), file: catalogue.ChartFile, old: "kubeVersion", new: "kubernetesVersion", want: "there is no kubeVersion in it"},
 	}
 	for name, test := range cases {

@@ -151,6 +151,8 @@ func TestEachContradictionIsFound(t *testing.T) {
 		"should find a suite that is not catalogued": {text: text(matrices, "{name: data-plane, minutes: 6}", "{name: data-plane, minutes: 6}, {name: other}"), want: "a cell runs the suite other, which support/suites.yaml does not have"},
 		"should find cells that run no suite":        {text: func(_ *testing.T, s *sources) { s.matrix = strings.ReplaceAll(s.matrix, "suite", "area") }, want: "its cells run no suite"},
 		"should find a matrix without a depth":       {text: text(matrices, "name: smoke", "name: tiny"), want: "matrices/functional.yaml: it has no depth smoke"},
+		"should find a depth without a cell": {tree: func(tree *Tree) { tree.Matrices[0].Depths[0].Select[0]["suite"] = []string{"gone"} },
+			want: "matrices/functional.yaml: depth smoke of matrix functional selects no cell"},
 		"should find a depth without a machine":      {text: text(matrices, "needs: {cores: 2, memoryGiB: 8}, ", ""), want: "depth smoke does not say which machine its cells need"},
 		"should find a cell too large for a machine": {text: text(matrices, "needs: {cores: 4, memoryGiB: 16}", "needs: {cores: 8, memoryGiB: 16}"), want: "needs a machine of linux/amd64 with 8 cores and 16 GiB for 6 minutes, and there is none: small is linux/arm64, large has 4 cores"},
 		"should find a cell too long for a machine":  {text: text(machines, "maxMinutes: 60", "maxMinutes: 5"), want: "large ends a job after 5 minutes"},
