@@ -86,6 +86,13 @@ func (p *Prepared) Seal(w io.Writer, recipients []string) (Sealed, error) {
 	return sealed, nil
 }
 
+// WriteSummed writes the bundle and returns size and sum of the file.
+func (p *Prepared) WriteSummed(w io.Writer) (Sum, error) {
+	summed := newSummer(w)
+	_, err := p.WriteTo(summed)
+	return summed.sum(), err
+}
+
 // summer sums what it passes on.
 type summer struct {
 	out   io.Writer

@@ -35,7 +35,13 @@ func NewReportCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "report --run DIR --output DIR",
 		Short: "Render the judgement of a run as one HTML page, Markdown and JUnit XML",
-		Args:  cobra.NoArgs,
+		Long: `Report judges a closed run and renders the judgement four times from one view of it: report.html, one file that loads
+nothing and is for reading; report.md; junit.xml, in which only a pass is green; and report.json, which holds what the
+other three were rendered from. The same run gives the same bytes. Every form says what the run does not show.
+
+Rendering succeeds whatever the verdict is: use judge or record verify for an exit code.`,
+		Example: `  ptah-qualify report --run .ptah/quickstart/runs/20261129-181158 --output .ptah/quickstart`,
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			d, err := LoadRun(run)
 			if err != nil {
@@ -54,6 +60,8 @@ func NewReportCommand(streams IOStreams) *cobra.Command {
 	command.Flags().StringVar(&run, "run", "", "directory of the run")
 	command.Flags().StringVar(&output, "output", "", "existing folder to write into")
 	mustRequire(command, "run", "output")
+	completeFlag(command, "run", completeRunFolders)
+	completeFlag(command, "output", completeFolders)
 	command.AddCommand(newReportVerify(streams))
 	return command
 }
@@ -63,7 +71,10 @@ func newReportVerify(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "verify --reports DIR --record FILE --key PUB",
 		Short: "Check that rendered reports are the ones that a signed record binds",
-		Args:  cobra.NoArgs,
+		Long: `Verify checks the signatures of a record and that the files in a folder are, byte by byte, the reports it binds. It
+uses no network, and exits 6 where anything does not fit.`,
+		Example: `  ptah-qualify report verify --reports reports/quickstart --record reports/quickstart/qualification-record.json --key reports/quickstart/qualification.pub`,
+		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			verified, err := verifyRecord(command.Context(), flags)
 			if err != nil {
@@ -77,5 +88,8 @@ func newReportVerify(streams IOStreams) *cobra.Command {
 	command.Flags().StringVar(&flags.record, "record", "", "signed record")
 	command.Flags().StringArrayVar(&flags.keys, "key", nil, "PEM public key; repeat to admit several")
 	mustRequire(command, "reports", "record", "key")
+	completeFlag(command, "reports", completeFolders)
+	completeFlag(command, "record", completeEndings("json"))
+	completeFlag(command, "key", completeEndings("pub", "pem"))
 	return command
 }

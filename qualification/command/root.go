@@ -31,6 +31,7 @@ Exit codes: 0 pass, 1 the product failed, 2 usage, 3 harness or infrastructure f
 		NewRecordCommand(streams),
 		NewGateCommand(streams),
 		NewReportCommand(streams),
+		NewBundleCommand(streams),
 		NewAuditCommand(streams),
 		NewRunCommand(streams),
 		NewQuickstartCommand(streams),

@@ -17,7 +17,7 @@ func Build(d *dossier.Dossier, judgement judge.Judgement) Page {
 	p := d.Profile
 	page := Page{
 		Schema: Schema, Profile: judgement.Profile, Summary: p.Summary, Run: d.RunID, Started: d.CreatedAt, Root: d.Root, Harness: d.Harness,
-		Verdict: judgement.Verdict, Acceptance: judgement.Verdict.Satisfies() && p.Purpose == profile.Acceptance,
+		Verdict: judgement.Verdict, Meets: judgement.Verdict.Satisfies() && p.Purpose == profile.Acceptance,
 		Requirements: []Requirement{}, Cells: []Cell{},
 	}
 	if len(d.Cells) > 0 {

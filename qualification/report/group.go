@@ -26,7 +26,7 @@ func (i Item) troubled() []Group {
 		if !known {
 			at = len(groups)
 			index[key] = at
-			groups = append(groups, Group{Verdict: result.Verdict})
+			groups = append(groups, Group{Verdict: withoutCell(result)})
 		}
 		groups[at].Results = append(groups[at].Results, result)
 	}
@@ -43,15 +43,23 @@ func (i Item) troubled() []Group {
 	return groups
 }
 
+// withoutCell is a verdict whose reasons do not name the cell that they stand beside.
+func withoutCell(result Result) verdict.Verdict {
+	v := result.Verdict
+	v.Reasons = slices.Clone(v.Reasons)
+	for i, reason := range v.Reasons {
+		if reason.Subject == result.Cell {
+			v.Reasons[i].Subject = ""
+		}
+	}
+	return v
+}
+
 // reasonsKey tells verdicts apart by what they say of anything but the cell.
 func reasonsKey(result Result) string {
 	key := result.Verdict.String()
-	for _, reason := range result.Verdict.Reasons {
-		subject := reason.Subject
-		if subject == result.Cell {
-			subject = ""
-		}
-		key += "\x00" + string(reason.Code) + "\x00" + subject + "\x00" + reason.Message
+	for _, reason := range withoutCell(result).Reasons {
+		key += "\x00" + string(reason.Code) + "\x00" + reason.Subject + "\x00" + reason.Message
 	}
 	return key
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"html"
 	"html/template"
+	"strings"
 	"time"
 
 	"ptah.run/ptah/qualification/evidence"
@@ -28,6 +30,7 @@ var parsed = template.Must(template.New("page").Funcs(template.FuncMap{
 	"size":         size,
 	"platform":     platform,
 	"plural":       plural,
+	"breakable":    breakable,
 }).Parse(pageTemplate))
 
 // Numbers of things beyond which a page shows the rest only on request.
@@ -134,6 +137,11 @@ func word(state verdict.State) string {
 		return mark(state) + " not run"
 	}
 	return mark(state) + " " + string(state)
+}
+
+// breakable lets a key break after its dots, where it has to.
+func breakable(key string) template.HTML {
+	return template.HTML(strings.ReplaceAll(html.EscapeString(key), ".", ".<wbr>"))
 }
 
 func moment(t time.Time) string {

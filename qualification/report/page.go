@@ -29,8 +29,8 @@ type Page struct {
 	Root         string                `json:"root"` // of the evidence
 	Release      dossier.Release       `json:"release"`
 	Harness      dossier.Harness       `json:"harness"`
-	Verdict      verdict.Verdict       `json:"verdict"` // its reasons are those that stand nowhere below
-	Acceptance   bool                  `json:"acceptance"`
+	Verdict      verdict.Verdict       `json:"verdict"`                // its reasons are those that stand nowhere below
+	Meets        bool                  `json:"meetsAcceptanceProfile"` // whether the release is accepted, its signed record says
 	Notice       string                `json:"notice"`
 	Answer       string                `json:"answer"` // one sentence for a person with two minutes
 	Counts       Counts                `json:"counts"`

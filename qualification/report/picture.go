@@ -50,7 +50,8 @@ func (a axis) ticks(svg *strings.Builder, height int) {
 	for i := range 5 {
 		anchor := [5]string{"start", "middle", "middle", "middle", "end"}[i]
 		fmt.Fprintf(svg, `<line class="grid" x1="%d%%" x2="%d%%" y1="%d" y2="%d"/>`, 25*i, 25*i, axisRoom-6, height)
-		fmt.Fprintf(svg, `<text class="tick" x="%d%%" y="13" text-anchor="%s">%s</text>`, 25*i, anchor, elapsed(a.length*time.Duration(i)/4))
+		class := [5]string{"tick", "tick minor", "tick", "tick minor", "tick"}[i] // minor ones have no room on a phone
+		fmt.Fprintf(svg, `<text class="%s" x="%d%%" y="13" text-anchor="%s">%s</text>`, class, 25*i, anchor, elapsed(a.length*time.Duration(i)/4))
 	}
 }
 

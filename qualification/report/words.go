@@ -15,7 +15,7 @@ func notice(page Page) string {
 	switch {
 	case page.Profile.Purpose != profile.Acceptance:
 		return "This is no acceptance: the profile is for development. A pass under it shows that the whole line works on a small machine, and nothing about production."
-	case page.Acceptance:
+	case page.Meets:
 		return "The evidence meets this profile, within its exclusions and with the limits listed below. Only the signed record accepts the release."
 	default:
 		return "The release is not accepted."

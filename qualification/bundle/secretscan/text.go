@@ -7,7 +7,8 @@ import (
 )
 
 // Text is scanned in blocks of whole lines. Each block repeats the end of the one before, so that what spans a few
-// hundred lines is seen whole once.
+// hundred lines is seen whole once. A block grows where cutting it would cut a line or wrapped base64, whose second
+// half means nothing without the first.
 const (
 	blockSize = 4 << 20
 	overlap   = 256 << 10
@@ -40,29 +41,53 @@ type blockWriter struct {
 	job    *job
 	view   view
 	buffer []byte
+	wait   int // bytes without which there is nothing to cut
 }
 
 func newBlockWriter(j *job, v view) *blockWriter { return &blockWriter{job: j, view: v} }
 
 func (b *blockWriter) Write(p []byte) (int, error) {
-	if b.job.stopped {
-		return len(p), nil
-	}
 	b.buffer = append(b.buffer, p...)
-	for len(b.buffer) >= blockSize {
-		cut := bytes.LastIndexByte(b.buffer, '\n') + 1
-		if cut < blockSize/2 {
-			cut = len(b.buffer)
+	for len(b.buffer) >= b.next() && !b.job.stopped {
+		cut := b.cut()
+		switch {
+		case cut == 0 && len(b.buffer) < b.job.scanner.limits.Line:
+			b.wait = len(b.buffer) + blockSize
+			continue
+		case cut == 0:
+			b.view.text = b.buffer
+			b.job.limit(b.view.at(0), fmt.Sprintf("a line or an encoding of more than %d bytes", b.job.scanner.limits.Line))
+			continue
 		}
+		b.wait = 0
 		b.job.text(b.buffer[:cut], b.view)
-		keep := cut - overlap
+		keep := max(cut-overlap, 0)
 		if next := bytes.IndexByte(b.buffer[keep:cut], '\n'); next >= 0 && keep+next+1 < cut {
 			keep += next + 1
 		}
 		b.view.line += bytes.Count(b.buffer[:keep], []byte("\n"))
 		b.buffer = append([]byte(nil), b.buffer[keep:]...)
 	}
+	if b.job.stopped {
+		b.buffer = nil
+	}
 	return len(p), nil
+}
+
+// next is how many bytes are waited for.
+func (b *blockWriter) next() int { return max(blockSize, b.wait) }
+
+// cut is the end of the last line in the second half of the buffer after which no encoding goes on, 0 where there is none.
+func (b *blockWriter) cut() int {
+	for end := bytes.LastIndexByte(b.buffer, '\n'); end > len(b.buffer)/2; {
+		start := bytes.LastIndexByte(b.buffer[:end], '\n') + 1
+		line := bytes.TrimSpace(b.buffer[start:end])
+		if len(line) < wrappedLine || endOfRun(line, 0) < len(line) {
+			return end + 1
+		}
+		end = start - 1
+	}
+	return 0
 }
 
 func (b *blockWriter) close() {
