@@ -206,16 +206,19 @@ func open(ctx context.Context, repository string, options runOptions) (*begunRun
 		begun.id = time.Now().UTC().Format("20060102-150405")
 	}
 	begun.dir = filepath.Join(options.output, "runs", begun.id)
-	var err error
-	if begun.harness, err = harnessOf(ctx, repository); err != nil {
-		return nil, Exit(ExitHarnessFailed, err)
-	}
 	if options.resume != "" {
 		if err := begun.reopen(options.resume); err != nil {
 			return nil, err
 		}
 	}
-	if err := begun.load(repository); err != nil {
+	var err error
+	begun.harness, err = harnessOf(ctx, repository, filepath.Dir(filepath.Dir(begun.dir)))
+	if err != nil {
+		err = Exit(ExitHarnessFailed, err)
+	} else {
+		err = begun.load(repository)
+	}
+	if err != nil {
 		begun.abandon()
 		return nil, err
 	}

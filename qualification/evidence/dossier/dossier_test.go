@@ -182,7 +182,8 @@ func TestTheLatestFinishedAttemptAtACellIsJudged(t *testing.T) {
 }
 
 func TestHarnessAndImageSourcesAreNamed(t *testing.T) {
-	for want, harness := range map[string]dossier.Harness{"unknown": {}, "abc": {Commit: "abc"}, "abc-dirty": {Commit: "abc", Dirty: true}} {
+	for want, harness := range map[string]dossier.Harness{"unknown": {}, "abc": {Commit: "abc"}, "abc-dirty": {Commit: "abc", Dirty: true},
+		"abc-dirty-0123456789ab": {Commit: "abc", Dirty: true, Changes: "sha256:0123456789abcdef"}} {
 		if got := harness.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -5,6 +5,8 @@ type Harness struct {
 	Commit  string `json:"commit"`  // git commit of the harness, 40 hex digits; empty where it was not built from git
 	Dirty   bool   `json:"dirty"`   // the work tree differed from the commit
 	Version string `json:"version"` // of the program, for people
+	// Changes identifies how the work tree differed from the commit; empty where it did not, or where nobody looked.
+	Changes string `json:"changes,omitempty"`
 }
 
 // String is the commit, with a mark where the tree was changed.
@@ -12,6 +14,8 @@ func (h Harness) String() string {
 	switch {
 	case h.Commit == "":
 		return "unknown"
+	case h.Dirty && len(h.Changes) > len("sha256:")+12:
+		return h.Commit + "-dirty-" + h.Changes[len("sha256:"):][:12]
 	case h.Dirty:
 		return h.Commit + "-dirty"
 	default:
