@@ -17,7 +17,7 @@ const (
 	bins     = 40 // of a histogram
 	plotTop  = 20
 	plotLine = 74 // height of the line on which the samples stand
-	plotRoom = 112
+	plotRoom = 96
 )
 
 // distribution draws all samples of a target over all cells against its bound: each a dot, or a histogram where they
@@ -44,7 +44,9 @@ func distribution(item Item) template.HTML {
 	scale.label(&svg, limit, fmt.Sprintf("declared %s %s", item.Bound, item.Unit))
 	fmt.Fprintf(&svg, `<text class="tick" x="0" y="%d">%s</text><text class="tick" x="100%%" y="%d" text-anchor="end">%s %s</text></svg>`,
 		plotLine+16, number(scale.from), plotLine+16, number(scale.to), html.EscapeString(string(item.Unit)))
-	fmt.Fprintf(&svg, `<p class="soft">n = %d: smallest %s, median %s, largest %s %s</p>`, len(samples), number(samples[0].Value), number(middle), number(samples[len(samples)-1].Value), html.EscapeString(string(item.Unit)))
+	if len(samples) > 1 {
+		fmt.Fprintf(&svg, `<p class="soft">n = %d: smallest %s, median %s, largest %s %s</p>`, len(samples), number(samples[0].Value), number(middle), number(samples[len(samples)-1].Value), html.EscapeString(string(item.Unit)))
+	}
 	return template.HTML(svg.String())
 }
 

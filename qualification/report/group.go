@@ -21,12 +21,13 @@ func (i Item) troubled() []Group {
 		if result.Verdict.Satisfies() {
 			continue
 		}
-		key := result.Number + "\x00" + reasonsKey(result)
+		own := i.Own(result)
+		key := result.Number + "\x00" + reasonsKey(own)
 		at, known := index[key]
 		if !known {
 			at = len(groups)
 			index[key] = at
-			groups = append(groups, Group{Verdict: withoutCell(result)})
+			groups = append(groups, Group{Verdict: own})
 		}
 		groups[at].Results = append(groups[at].Results, result)
 	}
@@ -43,22 +44,22 @@ func (i Item) troubled() []Group {
 	return groups
 }
 
-// withoutCell is a verdict whose reasons do not name the cell that they stand beside.
-func withoutCell(result Result) verdict.Verdict {
+// Own is the verdict of a result whose reasons do not name the cell and the item that they stand beside.
+func (i Item) Own(result Result) verdict.Verdict {
 	v := result.Verdict
 	v.Reasons = slices.Clone(v.Reasons)
-	for i, reason := range v.Reasons {
-		if reason.Subject == result.Cell {
-			v.Reasons[i].Subject = ""
+	for at, reason := range v.Reasons {
+		if reason.Subject == result.Cell || reason.Subject == i.Name {
+			v.Reasons[at].Subject = ""
 		}
 	}
 	return v
 }
 
-// reasonsKey tells verdicts apart by what they say of anything but the cell.
-func reasonsKey(result Result) string {
-	key := result.Verdict.String()
-	for _, reason := range withoutCell(result).Reasons {
+// reasonsKey tells verdicts apart.
+func reasonsKey(v verdict.Verdict) string {
+	key := v.String()
+	for _, reason := range v.Reasons {
 		key += "\x00" + string(reason.Code) + "\x00" + reason.Subject + "\x00" + reason.Message
 	}
 	return key
