@@ -14,6 +14,7 @@ import (
 	"ptah.run/ptah/qualification/evidence"
 	"ptah.run/ptah/qualification/evidence/dossier"
 	"ptah.run/ptah/qualification/gate"
+	"ptah.run/ptah/qualification/judge"
 	"ptah.run/ptah/qualification/matrix"
 	"ptah.run/ptah/qualification/record"
 )
@@ -34,10 +35,11 @@ type gathered struct {
 	cell   *record.VerifiedCell
 }
 
-// givenRun is a run directory of which every byte was checked.
+// givenRun is a run directory of which every byte was checked, and what it comes to when it is judged now.
 type givenRun struct {
-	dir     string
-	dossier *dossier.Dossier
+	dir       string
+	dossier   *dossier.Dossier
+	judgement judge.Judgement
 }
 
 // gatherCells reads everything that the given files and folders offer. What is wrong with an offer becomes part of it;
@@ -121,7 +123,7 @@ func (g *gathering) run(dir string) {
 	case err != nil:
 		g.problem(dir, matrix.Cell{}, gate.Unreadable, oneSentence(err))
 	default:
-		g.runs = append(g.runs, givenRun{dir: dir, dossier: d})
+		g.runs = append(g.runs, givenRun{dir: dir, dossier: d, judgement: d.Judge()})
 	}
 }
 
@@ -212,14 +214,14 @@ func (g *gathering) offers() []gate.Offered {
 			if facts.Root == "" || run.dossier.Root != facts.Run {
 				continue
 			}
-			if err := found.cell.CheckEvidence(run.dossier); err != nil {
+			if err := found.cell.CheckEvidence(run.dossier, run.judgement); err != nil {
 				offer.Problem = &gate.Problem{Code: codeOf(err), Message: oneSentence(err)}
 			}
 		}
 		offers = append(offers, offer)
 	}
 	for _, run := range g.runs {
-		cells, err := record.UnsignedCells(run.dossier)
+		cells, err := record.UnsignedCells(run.dossier, run.judgement)
 		if err != nil {
 			offers = append(offers, gate.Offered{Source: run.dir, Problem: &gate.Problem{Code: gate.Unreadable, Message: oneSentence(err)}})
 		}

@@ -182,7 +182,11 @@ func (q *quickstart) sign(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return Exit(ExitHarnessFailed, err)
 	}
-	data, err := CreateSignedRecord(ctx, dossier, key, time.Now(), Version)
+	ancestry, err := ancestryWhereKnown(ctx, q.repository, dossier)
+	if err != nil {
+		return err
+	}
+	data, err := CreateSignedRecord(ctx, dossier, key, time.Now(), Version, func(options *record.Options) { options.Ancestry = ancestry })
 	if err != nil {
 		return err
 	}

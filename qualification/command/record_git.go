@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"ptah.run/ptah/qualification/carryover"
@@ -59,6 +60,9 @@ func (g gitRepository) commit(ctx context.Context, name string) (string, error) 
 
 // descends says whether the later commit has the earlier one as an ancestor, or is it.
 func (g gitRepository) descends(ctx context.Context, earlier, later string) (bool, error) {
+	if earlier == later {
+		return true, nil
+	}
 	shallow, err := g.run(ctx, "rev-parse", "--is-shallow-repository")
 	if err != nil {
 		return false, err
@@ -166,6 +170,16 @@ func ancestryOf(ctx context.Context, repository string, d *dossier.Dossier, rele
 	}
 	ancestry, err := relateIn(ctx, repository, releaseName, d.Harness.Commit, d.Harness.Dirty)
 	return ancestry, Exit(ExitUsage, err)
+}
+
+// ancestryWhereKnown is ancestryOf, and nil for a run of a tree that is no commit: its record then says that how harness
+// and release relate is not stated.
+func ancestryWhereKnown(ctx context.Context, repository string, d *dossier.Dossier) (*carryover.Ancestry, error) {
+	named := slices.ContainsFunc(d.Cells, func(cell dossier.CellFile) bool { return cell.Release.Commit != "" })
+	if !named || d.Harness.Commit == "" {
+		return nil, nil
+	}
+	return ancestryOf(ctx, repository, d, "")
 }
 
 // relateIn asks the git repository in a folder how a harness relates to a release. A file counts as shipped by what the

@@ -138,7 +138,7 @@ func TestAnAncestryThatCannotBeToldIsRefused(t *testing.T) {
 	homeless := c.Store(t)
 	stranger := dossiertest.Passing(t).Store(t) // of a commit that the repository does not have
 	shallow := filepath.Join(t.TempDir(), "shallow")
-	h.git("clone", "--quiet", "--depth", "1", "--branch", "harness-fix", "file://"+h.dir, shallow)
+	h.git("clone", "--quiet", "--depth", "2", "--branch", "harness-fix", "file://"+h.dir, shallow)
 	full, err := os.ReadFile(filepath.Join(h.dir, "support", "claims.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestAnAncestryThatCannotBeToldIsRefused(t *testing.T) {
 		"should refuse a release that looks like a flag": {run, h.dir, "--all", ExitUsage, `has no commit "--all"`},
 		"should refuse an unknown harness":               {stranger, h.dir, "v1", ExitUsage, "has no commit"},
 		"should refuse a harness without a commit":       {homeless, h.dir, "v1", ExitNotEstablished, "which commit the harness was"},
-		"should refuse a shallow clone":                  {run, shallow, "harness-fix", ExitUsage, "shallow clone"},
+		"should refuse a shallow clone":                  {run, shallow, "v1", ExitUsage, "shallow clone"},
 		"should refuse a folder without a repository":    {run, plain, "v1", ExitUsage, "has no commit"},
 		"should refuse a folder without claims":          {run, t.TempDir(), "v1", ExitUsage, "there is no file"},
 		"should refuse a release without a repository":   {run, "", "v1", ExitUsage, "says nothing without --repository"},
@@ -180,6 +180,26 @@ func TestAnAncestryThatCannotBeToldIsRefused(t *testing.T) {
 		t.Error("a record was written")
 	}
 	succeed(t, "record", "create", "--run", named, "--output", output, "--repository", h.dir) // control: the evidence names the release
+	tip := filepath.Join(t.TempDir(), "tip")
+	h.git("clone", "--quiet", "--depth", "1", "--branch", "harness-fix", "file://"+h.dir, tip)
+	succeed(t, "record", "create", "--run", run, "--output", output, "--repository", tip, "--release-commit", "harness-fix") // one commit needs no history
+}
+
+func TestTheAncestryIsLeftOutWhereTheTreeIsNoCommit(t *testing.T) {
+	h := newHistory(t)
+	c := dossiertest.Passing(t)
+	c.Facts.Harness.Commit = h.id("v1")
+	for release, want := range map[string]bool{"": false, h.id("v1"): true} {
+		c.Facts.Release.Commit = release
+		d, err := LoadRun(c.Store(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ancestry, err := ancestryWhereKnown(context.Background(), h.dir, d)
+		if err != nil || (ancestry != nil) != want || (want && !ancestry.Verdict.Satisfies()) {
+			t.Errorf("release %q: %+v, %v", release, ancestry, err)
+		}
+	}
 }
 
 func TestImpactAndReviews(t *testing.T) {

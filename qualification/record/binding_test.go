@@ -272,7 +272,7 @@ func TestCellFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cell.CheckEvidence(made.loaded); err != nil {
+	if err := cell.CheckEvidence(made.loaded, made.loaded.Judge()); err != nil {
 		t.Errorf("control: %v", err)
 	}
 	if claimed := record.ClaimedCell(files[0].Data); claimed.Key != key {
@@ -303,11 +303,11 @@ func TestCellFiles(t *testing.T) {
 	other := dossiertest.Passing(t)
 	other.Facts.Lab.ClusterUID = "11111111-2222-3333-4444-555555555555"
 	elsewhere := issue(t, other, record.Options{})
-	if err := cell.CheckEvidence(elsewhere.loaded); refusal(t, err) != record.RefusedEvidence {
+	if err := cell.CheckEvidence(elsewhere.loaded, elsewhere.loaded.Judge()); refusal(t, err) != record.RefusedEvidence {
 		t.Errorf("the evidence of another cluster: %v", err)
 	}
 	cell.Judgement.Scenarios[0].Assertions++
-	if err := cell.CheckEvidence(made.loaded); refusal(t, err) != record.RefusedJudgement {
+	if err := cell.CheckEvidence(made.loaded, made.loaded.Judge()); refusal(t, err) != record.RefusedJudgement {
 		t.Errorf("a cell that comes out differently: %v", err)
 	}
 }

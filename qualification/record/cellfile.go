@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ptah.run/ptah/qualification/evidence/dossier"
+	"ptah.run/ptah/qualification/judge"
 	"ptah.run/ptah/qualification/matrix"
 )
 
@@ -148,8 +149,8 @@ func KindOf(data []byte) Kind {
 	}
 }
 
-// UnsignedCells returns the statements of the cells that a run left evidence of, judged now and signed by nobody.
-func UnsignedCells(d *dossier.Dossier) ([]*VerifiedCell, error) {
+// UnsignedCells returns the statements of the cells that a run left evidence of, from its judgement and signed by nobody.
+func UnsignedCells(d *dossier.Dossier, judgement judge.Judgement) ([]*VerifiedCell, error) {
 	if len(d.Cells) == 0 {
 		return nil, nil
 	}
@@ -157,7 +158,7 @@ func UnsignedCells(d *dossier.Dossier) ([]*VerifiedCell, error) {
 	if err != nil {
 		return nil, err
 	}
-	statements, err := cellStatements(d, d.Judge(), subject, Options{})
+	statements, err := cellStatements(d, judgement, subject, Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +180,9 @@ func (v *Verified) Statements() []*VerifiedCell {
 	return cells
 }
 
-// CheckEvidence judges the run that the cell was part of again and refuses the cell if it comes out differently. The
-// error is a *Refusal.
-func (c *VerifiedCell) CheckEvidence(d *dossier.Dossier) error {
+// CheckEvidence refuses the cell if it comes out differently when the run that it was part of is judged again. The
+// judgement is that of the run, made now. The error is a *Refusal.
+func (c *VerifiedCell) CheckEvidence(d *dossier.Dossier, judgement judge.Judgement) error {
 	key := c.Judgement.Cell.Key
 	if run := c.Facts().Run; run != d.Root {
 		return refused(RefusedEvidence, "the given run is %s with root %s, cell %s is of the run with root %s", d.RunID, d.Root, key, run)
@@ -191,7 +192,7 @@ func (c *VerifiedCell) CheckEvidence(d *dossier.Dossier) error {
 	if err != nil {
 		return refused(RefusedJudgement, "the run of cell %s can not be judged again: %v", key, err)
 	}
-	again, err := cellStatements(d, d.Judge(), subject, options)
+	again, err := cellStatements(d, judgement, subject, options)
 	if err != nil {
 		return refused(RefusedJudgement, "the run of cell %s can not be judged again: %v", key, err)
 	}
