@@ -198,7 +198,7 @@ func TestAPlanNamesCellsMinutesMachinesAndWhatIsNotRun(t *testing.T) {
 	}
 	release := plan("plan", "functional", "--depth", "release")
 	for _, want := range []string{
-		"96 cells, 3 to run, 93 not run\n", "  (2) The lab has no MySQL server yet.\n", "  (5) suite schema-faults is planned: The suite is not written yet.\n", "schema-faults.kubernetes-1.36.mysql-8.4.linux-arm64" + strings.Repeat(" ", 12) + "(2) (1) (5)\n",
+		"96 cells, 3 to run, 93 not run\n", "  (2) No image source of the lab has MySQL 8.4.\n", "  (5) suite schema-faults is planned: The suite is not written yet.\n", "schema-faults.kubernetes-1.36.mysql-8.4.linux-arm64" + strings.Repeat(" ", 12) + "(2) (1) (5)\n",
 	} {
 		if !strings.Contains(release, want) {
 			t.Errorf("%q is not in\n%s", want, release)
@@ -220,7 +220,7 @@ func TestAPlanNamesCellsMinutesMachinesAndWhatIsNotRun(t *testing.T) {
 		t.Errorf("%s, %v", line, err)
 	}
 	code, out, errs := qualify(t, append([]string{"matrix", "github", "capacity", "--depth", "release"}, flags...)...)
-	if code != ExitNotEstablished || out != "" || !strings.Contains(errs, "not run: kubernetes-1.37-mysql-8.4-arm64.soak: The lab has no MySQL server yet") || !strings.Contains(errs, "none of the 9 cells of matrix capacity at depth release can run") {
+	if code != ExitNotEstablished || out != "" || !strings.Contains(errs, "not run: kubernetes-1.37-mysql-8.4-arm64.soak: No image source of the lab has MySQL 8.4, and") || !strings.Contains(errs, "none of the 9 cells of matrix capacity at depth release can run") {
 		t.Errorf("exit code %d, %q, %q", code, out, errs)
 	}
 	for _, bad := range [][]string{{"plan", "functional", "--depth", "deep"}, {"plan", "functional", "--format", "xml"}, {"plan", "none"}, {"plan"}, {"github", "functional", "--depth", "deep"}} {
