@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -113,10 +114,28 @@ to a person, because a profile changes by a revision with a reason; what they ne
 	command.Flags().StringVar(&flags.image, "image", "", "node image with its verified digest, for the registry source")
 	command.Flags().StringVar(&flags.verified, "verified", "", "day on which the window was compared with the upstream releases (default: today)")
 	command.Flags().BoolVar(&flags.write, "write", false, "make the change")
-	for _, required := range []string{"to", "version"} {
-		_ = command.MarkFlagRequired(required) // the flag was just declared
-	}
+	mustRequire(command, "to", "version")
+	mustComplete(command, "to", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return completeNextMinor(flags.from), cobra.ShellCompDirectiveNoFileComp
+	})
 	return command
+}
+
+// completeNextMinor offers the only minor that the window can move to.
+func completeNextMinor(from string) []string {
+	root, err := findRepository(from)
+	if err != nil {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join(root, catalogue.KubernetesFile))
+	if err != nil {
+		return nil
+	}
+	k, err := catalogue.DecodeKubernetes(catalogue.KubernetesFile, data)
+	if err != nil {
+		return nil
+	}
+	return []string{k.Next()}
 }
 
 func (f advanceFlags) move(now time.Time) (window.Move, error) {

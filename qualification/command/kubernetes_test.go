@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"ptah.run/ptah/qualification/matrix/catalogue"
 	"ptah.run/ptah/qualification/matrix/repository"
 )
@@ -150,6 +152,9 @@ func TestTheWindowIsShownWithItsAge(t *testing.T) {
 	}
 	if err := showWindow(&out, tree.Kubernetes, now.Add(30*24*time.Hour)); ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), "at most 35 are allowed") {
 		t.Errorf("%v", err)
+	}
+	if got := strings.Fields(succeed(t, cobra.ShellCompNoDescRequestCmd, "kubernetes", "advance", "--repository", repositoryRoot, "--to", "")); got[0] != tree.Kubernetes.Next() {
+		t.Errorf("%q is proposed", got)
 	}
 	if code, _, errs := qualify(t, "kubernetes", "advance"); code != ExitUsage || !strings.Contains(errs, `"to", "version"`) {
 		t.Errorf("%d, %s", code, errs)

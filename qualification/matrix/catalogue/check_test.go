@@ -168,6 +168,7 @@ func TestEachContradictionIsFound(t *testing.T) {
 			tree.Profiles[0].Scenarios[0].Cells.Where = map[string]string{"suite": "lifecycle"}
 		}, want: "scenario drift is demanded of no cell"},
 		"should find a profile of an old minor":      {tree: func(tree *Tree) { tree.Profiles[0].Support.Kubernetes = []string{"1.34"} }, want: "it speaks of Kubernetes 1.34, outside of the window"},
+		"should find a profile silent on a minor":    {tree: func(tree *Tree) { tree.Profiles[0].Support.Kubernetes = []string{"1.36"} }, want: "profiles/quickstart.yaml: it covers cells of Kubernetes 1.37 and does not speak of it"},
 		"should find a profile of a missing matrix":  {tree: func(tree *Tree) { tree.Profiles[0].Coverage[0].Matrix = "restore" }, want: "it covers the matrix restore, and there is no matrices/restore.yaml"},
 		"should find a profile of a missing depth":   {tree: func(tree *Tree) { tree.Profiles[0].Coverage[0].Depth = "deep" }, want: "it covers more than there is: matrix functional has no depth \"deep\""},
 		"should find a chart that admits more":       {tree: func(tree *Tree) { tree.KubeVersion = ">=1.35.0-0" }, want: `chart/ptah-operator/Chart.yaml: kubeVersion is ">=1.35.0-0", and the window`},

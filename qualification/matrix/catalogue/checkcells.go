@@ -72,7 +72,7 @@ func (t Tree) checkCell(found *findings, file string, cell matrix.Cell, depth ma
 }
 
 // checkProfiles refuses a profile that covers a matrix or a depth that is not there, speaks of a minor outside of the
-// window, or demands a scenario that no phase reports in the cells that it names.
+// window, covers one that it does not speak of, or demands a scenario that no phase reports in the cells that it names.
 func (t Tree) checkProfiles(found *findings) {
 	for _, p := range t.Profiles {
 		file := "profiles/" + p.Name + ".yaml"
@@ -82,6 +82,11 @@ func (t Tree) checkProfiles(found *findings) {
 			}
 		}
 		cells := t.covered(found, file, p)
+		for _, cell := range cells {
+			if minor := cell.Minor(); minor != "" && !slices.Contains(p.Support.Kubernetes, minor) {
+				found.add(file, "it covers cells of Kubernetes %s and does not speak of it; declare a revision", minor)
+			}
+		}
 		for _, scenario := range p.Scenarios {
 			demanded := false
 			for _, cell := range cells {

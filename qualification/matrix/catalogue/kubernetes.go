@@ -111,20 +111,22 @@ func (k *Kubernetes) Minors() []string {
 // Newest returns the newest supported release.
 func (k *Kubernetes) Newest() Release { return k.Releases[len(k.Releases)-1] }
 
+// Next returns the minor after the newest.
+func (k *Kubernetes) Next() string { return fmt.Sprintf("1.%d", number(k.Newest().Minor)+1) }
+
 // KubeVersion is the constraint of the chart that admits exactly the supported minors, pre-releases of them included.
 func (k *Kubernetes) KubeVersion() string {
-	return fmt.Sprintf(">=%s.0-0 <1.%d.0-0", k.Releases[0].Minor, number(k.Newest().Minor)+1)
+	return fmt.Sprintf(">=%s.0-0 <%s.0-0", k.Releases[0].Minor, k.Next())
 }
 
 // Move returns the catalogue with the given release as the newest and without the oldest. It refuses a release that
 // does not follow the newest, and a day before the one of the last verification.
 func (k *Kubernetes) Move(name string, to Release, verified Day) (*Kubernetes, error) {
-	newest := k.Newest().Minor
 	switch {
 	case !minorPattern.MatchString(to.Minor):
 		return nil, named(name, refuse("", "%q is no minor such as 1.38", to.Minor))
-	case number(to.Minor) != number(newest)+1:
-		return nil, named(name, refuse("", "the window moves one minor at a time: 1.%d follows %s, not %s", number(newest)+1, newest, to.Minor))
+	case to.Minor != k.Next():
+		return nil, named(name, refuse("", "the window moves one minor at a time: %s follows %s, not %s", k.Next(), k.Newest().Minor, to.Minor))
 	case verified < k.LastVerified:
 		return nil, named(name, refuse("", "the window was verified on %s, a later change cannot be of %s", k.LastVerified, verified))
 	}
