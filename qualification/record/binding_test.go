@@ -22,13 +22,6 @@ var (
 	harnessCommit = strings.Repeat("c", 40) // of every case
 )
 
-// acceptance is a case under the same profile, declared for acceptance.
-func acceptance(t *testing.T) *dossiertest.Case {
-	c := dossiertest.Passing(t)
-	c.Profile = bytes.Replace(c.Profile, []byte("purpose: development"), []byte("purpose: acceptance"), 1)
-	return c
-}
-
 func ancestry(files ...string) *carryover.Ancestry {
 	a := carryover.Relate(releaseCommit, harnessCommit, false, true, shipped, files)
 	return &a
@@ -92,7 +85,7 @@ func (i issued) verify(change func(*record.Checks)) (*record.Verified, error) {
 }
 
 func TestARecordThatBindsEverythingIsAnAcceptance(t *testing.T) {
-	made := issue(t, acceptance(t), record.Options{Manifest: manifest(), Ancestry: ancestry("qualification/x.go")})
+	made := issue(t, record.AcceptanceCase(t), record.Options{Manifest: manifest(), Ancestry: ancestry("qualification/x.go")})
 	verified, err := made.verify(func(c *record.Checks) {
 		c.Acceptance, c.Manifest = true, manifest()
 		c.Ancestry = func(release, harness string) (*carryover.Ancestry, error) {
@@ -118,24 +111,24 @@ func TestARecordThatBindsEverythingIsAnAcceptance(t *testing.T) {
 }
 
 func TestWhatAnAcceptanceMustBind(t *testing.T) {
-	emulated := acceptance(t)
+	emulated := record.AcceptanceCase(t)
 	emulated.Facts.Lab.NativePlatform = false
-	nameless := acceptance(t)
+	nameless := record.AcceptanceCase(t)
 	nameless.Facts.Lab.ClusterUID = ""
-	failed := acceptance(t)
-	failed.Audit = nil
+	failed := record.AcceptanceCase(t)
+	failed.Ledger = failed.Ledger[:len(failed.Ledger)/2]
 	all := record.Options{Manifest: manifest(), Ancestry: ancestry()}
 	cases := map[string]struct {
 		of      *dossiertest.Case
 		options record.Options
 		want    string
 	}{
-		"should refuse a record without a release manifest":        {acceptance(t), record.Options{Ancestry: ancestry()}, "a release manifest"},
-		"should refuse a record without the ancestry":              {acceptance(t), record.Options{Manifest: manifest()}, "the ancestry of the harness"},
-		"should refuse a harness that changes what is shipped":     {acceptance(t), record.Options{Manifest: manifest(), Ancestry: ancestry("operator/x.go")}, "its ancestry is void"},
+		"should refuse a record without a release manifest":        {record.AcceptanceCase(t), record.Options{Ancestry: ancestry()}, "a release manifest"},
+		"should refuse a record without the ancestry":              {record.AcceptanceCase(t), record.Options{Manifest: manifest()}, "the ancestry of the harness"},
+		"should refuse a harness that changes what is shipped":     {record.AcceptanceCase(t), record.Options{Manifest: manifest(), Ancestry: ancestry("operator/x.go")}, "its ancestry is void"},
 		"should refuse a record of a cluster without a UID":        {nameless, all, "the cluster"},
 		"should refuse a record of an emulated platform":           {emulated, all, "its verdict is void"},
-		"should refuse a record that does not pass":                {failed, all, "its verdict is inconclusive"},
+		"should refuse a record that does not pass":                {failed, all, "its verdict is fail"},
 		"should refuse a record of a development profile, always":  {dossiertest.Passing(t), all, "can not be an acceptance"},
 		"should refuse a development record that fails as it does": {func() *dossiertest.Case { c := dossiertest.Passing(t); c.Audit = nil; return c }(), all, "can not be an acceptance"},
 	}
@@ -155,8 +148,8 @@ func TestWhatAnAcceptanceMustBind(t *testing.T) {
 }
 
 func TestManifestAndAncestryAreCheckedAgain(t *testing.T) {
-	bound := issue(t, acceptance(t), record.Options{Manifest: manifest(), Ancestry: ancestry()})
-	bare := issue(t, acceptance(t), record.Options{})
+	bound := issue(t, record.AcceptanceCase(t), record.Options{Manifest: manifest(), Ancestry: ancestry()})
+	bare := issue(t, record.AcceptanceCase(t), record.Options{})
 	ask := func(descends bool, files ...string) func(string, string) (*carryover.Ancestry, error) {
 		return func(release, harness string) (*carryover.Ancestry, error) {
 			a := carryover.Relate(release, harness, false, descends, shipped, files)

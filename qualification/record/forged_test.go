@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -118,13 +117,6 @@ func failing(t *testing.T) *dossiertest.Case {
 	return c
 }
 
-// accepting is a case under the same profile, declared for acceptance.
-func accepting(t *testing.T) *dossiertest.Case {
-	c := dossiertest.Passing(t)
-	c.Profile = bytes.Replace(c.Profile, []byte("purpose: development"), []byte("purpose: acceptance"), 1)
-	return c
-}
-
 func TestASignedRecordThatContradictsItselfIsRefused(t *testing.T) {
 	void := verdict.New(verdict.Void, verdict.Harness, verdict.WitnessMissing, "x", "the fault did not take effect")
 	pass := func(f *forged) {
@@ -201,7 +193,7 @@ func TestASignedRecordThatContradictsItselfIsRefused(t *testing.T) {
 			f.summary.Predicate.Purpose, f.summary.PredicateType = profile.Acceptance, AcceptanceType
 			f.summary.Predicate.Notice = notice(profile.Acceptance, true, false)
 		}, RefusedContradicts},
-		"should refuse an acceptance that binds no manifest and no ancestry": {accepting, func(_ *testing.T, f *forged) {
+		"should refuse an acceptance that binds no manifest and no ancestry": {AcceptanceCase, func(_ *testing.T, f *forged) {
 			f.summary.Predicate.Acceptance, f.summary.Predicate.Notice = true, acceptanceNotice
 		}, RefusedContradicts},
 		"should refuse an ancestry that its commits do not show": {dossiertest.PassingCase, func(t *testing.T, f *forged) {
