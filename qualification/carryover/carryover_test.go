@@ -220,6 +220,19 @@ func TestReviews(t *testing.T) {
 			}
 		})
 	}
+	for name, change := range map[string]func(*carryover.ReviewStatement){
+		"should refuse a statement about no claim":             func(r *carryover.ReviewStatement) { r.Claim = "" },
+		"should refuse a statement that serves no requirement": func(r *carryover.ReviewStatement) { r.Requirement = "" },
+		"should refuse a statement without the declaration":    func(r *carryover.ReviewStatement) { r.Claims = "" },
+		"should refuse a statement about no change":            func(r *carryover.ReviewStatement) { r.Changes = nil },
+		"should refuse a statement about no release":           func(r *carryover.ReviewStatement) { r.From.Name = "" },
+	} {
+		said := *review
+		change(&said)
+		if err := said.Validate(); err == nil {
+			t.Errorf("%s: it was accepted", name)
+		}
+	}
 	other := decode(t, strings.Replace(base, "Backups restore.", "All backups restore.", 1))
 	for want, err := range map[string]error{
 		"about other ones":          review.Covers(c, append(slices.Clone(runner), path("operator/runner/b.go"))),

@@ -29,7 +29,7 @@ func declared(keys ...string) gate.Declared {
 }
 
 func cellOf(key string) matrix.Cell {
-	return matrix.Cell{Matrix: "functional", Key: key, Axes: map[string]string{"suite": key}, Attributes: map[string]string{"kubernetes.minor": "1.37"}, Minutes: 8}
+	return matrix.Cell{Matrix: "functional", Key: key, Axes: map[string]string{"suite": key, "kubernetes": "1.37"}, Attributes: map[string]string{"kubernetes.minor": "1.37"}, Minutes: 8}
 }
 
 // passing offers what the gate wants of a cell.
@@ -91,7 +91,7 @@ var defects = map[string]struct {
 	"should refuse a passed cell that shows nothing":        {func(o *gate.Offered) { o.Shown = nil }, gate.Incomplete, "does not show"},
 	"should refuse a foreign cell":                          {func(o *gate.Offered) { o.Cell.Key = "omega" }, gate.Foreign, "cell omega of matrix functional is not in the declared set"},
 	"should refuse a cell of another matrix":                {func(o *gate.Offered) { o.Cell.Matrix = "capacity" }, gate.Foreign, "of matrix capacity is not in the declared set"},
-	"should refuse a cell of other axes":                    {func(o *gate.Offered) { o.Cell.Axes = map[string]string{"suite": "other"} }, gate.Foreign, "under another declaration"},
+	"should refuse a cell of other axes":                    {func(o *gate.Offered) { o.Cell.Axes = map[string]string{"suite": "beta", "kubernetes": "1.36"} }, gate.Foreign, "under another declaration"},
 	"should refuse a cell with another attribute":           {func(o *gate.Offered) { o.Cell.Attributes = map[string]string{"kubernetes.minor": "1.36"} }, gate.Foreign, "under another declaration"},
 	"should refuse a cell about another image":              {func(o *gate.Offered) { o.Subject = with(o.Subject, "ptah/manager", digestOf("9")) }, gate.AnotherRelease, "about another release"},
 	"should refuse a cell about a release with more in it":  {func(o *gate.Offered) { o.Subject = with(o.Subject, "ptah/other", digestOf("9")) }, gate.AnotherRelease, "ptah/other is"},
