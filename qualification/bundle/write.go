@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -66,7 +67,7 @@ func (m member) write(out *tar.Writer, folder string) error {
 	defer func() { _ = content.Close() }()
 	hash := sha256.New()
 	size, err := io.Copy(out, io.TeeReader(content, hash))
-	if err == tar.ErrWriteTooLong || err == nil && (size != m.file.Size || hexSum(hash.Sum(nil)) != m.file.SHA256) {
+	if errors.Is(err, tar.ErrWriteTooLong) || err == nil && (size != m.file.Size || hexSum(hash.Sum(nil)) != m.file.SHA256) {
 		return fmt.Errorf("write %s into the bundle: it changed after it was scanned, begin again", m.file.Path)
 	}
 	if err != nil {

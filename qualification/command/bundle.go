@@ -142,7 +142,10 @@ func newBundlePublic(streams IOStreams) *cobra.Command {
 Before the first byte is written, every file is searched for credentials: for the values in the secret files, and for
 private keys, tokens, passwords, database addresses, Kubernetes Secrets and registry configurations, in plain text, in
 the strings of JSON, in base64 and the like, and inside archives. One finding refuses the bundle with exit code 3,
-naming the file, the place and the kind, and never the credential. What cannot be looked into refuses it too.`,
+naming the file, the place and the kind, and never the credential. What cannot be looked into refuses it too.
+
+With --key the record is verified first, with every byte of the evidence, and the key is enclosed for convenience:
+whoever checks the bundle needs a key from elsewhere. Without it the record only has to be signed and about this run.`,
 		Example: `  ptah-qualify bundle public --run .ptah/quickstart/runs/20261129-181158 --record .ptah/quickstart/qualification-record.json --output run.tar
   ptah-qualify bundle public --run RUN --record RECORD --key release.pub --secret-file lab/registry.password --output run.tar`,
 		Args: cobra.NoArgs,

@@ -98,17 +98,15 @@ const (
 )
 
 var (
-	base64Alphabet = [256]bool{}
-	hexAlphabet    = [256]bool{}
+	base64Alphabet = alphabet("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
+	hexAlphabet    = alphabet("0123456789abcdefABCDEF")
 )
 
-func init() {
-	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_") {
-		base64Alphabet[c] = true
+func alphabet(characters string) (set [256]bool) {
+	for _, c := range []byte(characters) {
+		set[c] = true
 	}
-	for _, c := range []byte("0123456789abcdefABCDEF") {
-		hexAlphabet[c] = true
-	}
+	return set
 }
 
 // runs decodes every run of characters that may be base64 or hexadecimal.

@@ -18,7 +18,7 @@ import (
 )
 
 // small are limits under which no input takes long.
-var small = secretscan.Limits{Depth: 8, Derived: 1 << 20, Ratio: 8, Members: 100, Archive: 1 << 20, Line: 1 << 20}
+var small = secretscan.Limits{Depth: 8, Derived: 1 << 20, Ratio: 8, Members: 100, Archive: 1 << 20, Block: 4 << 10, Line: 1 << 20}
 
 // FuzzScan holds that any bytes are scanned to an end, always with the same result, and that findings are printable.
 func FuzzScan(f *testing.F) {

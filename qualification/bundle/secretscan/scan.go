@@ -56,11 +56,12 @@ type Limits struct {
 	Ratio   int64 // bytes that each byte of the file may yield
 	Members int   // members of archives
 	Archive int64 // bytes of a zip file, which has to be held in memory
+	Block   int   // bytes of text that are looked at together, besides what spans the end of a block
 	Line    int   // bytes of a line, or of wrapped base64, which mean nothing in halves
 }
 
 // DefaultLimits are generous for logs and small for a bomb.
-var DefaultLimits = Limits{Depth: 16, Derived: 256 << 20, Ratio: 40, Members: 100_000, Archive: 256 << 20, Line: 64 << 20}
+var DefaultLimits = Limits{Depth: 16, Derived: 256 << 20, Ratio: 40, Members: 100_000, Archive: 256 << 20, Block: 4 << 20, Line: 64 << 20}
 
 // most findings of one file that are reported: one is enough to refuse it.
 const mostFindings = 25

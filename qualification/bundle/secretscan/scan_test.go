@@ -342,38 +342,54 @@ func TestANameThatIsACredentialIsNotShown(t *testing.T) {
 	}
 }
 
+// narrow is a scanner with small blocks, so that little text has many of them.
+func narrow(t testing.TB) *secretscan.Scanner {
+	t.Helper()
+	limits := secretscan.DefaultLimits
+	limits.Block = 64 << 10
+	s, err := secretscan.New(limits)
+	must(t, err)
+	return s
+}
+
 func TestABlockBoundaryHidesNothing(t *testing.T) {
+	const block = 64 << 10
 	secret := "postgres://shop:hunter22@db/shop"
 	for _, separator := range []string{"\n", " "} {
-		for _, at := range []int{4<<20 - 40, 4<<20 - 10, 4<<20 - 256<<10} {
+		for _, at := range []int{block - 40, block - 10, block - 1, block, block - block/16, 2 * block} {
 			filler := strings.Repeat("0123456789abcde"+separator, at/16+1)[:at]
-			text := filler + separator + secret + separator + filler[:1<<20]
-			if found := kinds(scan(t, []byte(text))); !found[secretscan.DatabaseURL] {
-				t.Errorf("at %d between %q: found %v", at, separator, found)
+			text := filler + separator + secret + separator + filler
+			findings, err := narrow(t).Scan("file", strings.NewReader(text))
+			must(t, err)
+			line := strings.Count(filler+separator, "\n") + 1
+			if len(findings) != 1 || findings[0].Kind != secretscan.DatabaseURL || !strings.HasPrefix(findings[0].Place, fmt.Sprintf("line %d, ", line)) {
+				t.Errorf("at %d between %q: found %v, want one on line %d", at, separator, findings, line)
 			}
 		}
 	}
 }
 
 func TestALargeEncodingIsSeenWhole(t *testing.T) {
-	noise := hex.EncodeToString(randomBytes(t, 4<<20)) // compresses to half of its size
+	noise := hex.EncodeToString(randomBytes(t, 256<<10)) // compresses to half of its size
 	encoded := base64.StdEncoding.EncodeToString(gzipped(t, []byte(noise+"\npostgres://shop:hunter22@db/shop\n")))
 	var wrapped strings.Builder
 	for rest := encoded; rest != ""; rest = rest[min(76, len(rest)):] {
 		wrapped.WriteString(rest[:min(76, len(rest))] + "\n")
 	}
 	for name, text := range map[string]string{"one line": "some text\nx: " + encoded + "\nmore\n", "wrapped lines": "some text\n" + wrapped.String() + "\nmore\n"} {
-		if found := kinds(scan(t, []byte(text))); len(text) < 5<<20 || !found[secretscan.DatabaseURL] {
-			t.Errorf("%s of %d bytes: found %v", name, len(text), found)
+		findings, err := narrow(t).Scan("file", strings.NewReader(text))
+		must(t, err)
+		if len(text) < 300<<10 || !kinds(findings)[secretscan.DatabaseURL] {
+			t.Errorf("%s of %d bytes: found %v", name, len(text), findings)
 		}
 	}
 }
 
 func TestABombIsRefused(t *testing.T) {
-	limits := secretscan.Limits{Depth: 8, Derived: 8 << 20, Ratio: 10, Members: 50, Archive: 1 << 20, Line: 5 << 20}
+	limits := secretscan.Limits{Depth: 8, Derived: 1 << 20, Ratio: 10, Members: 50, Archive: 1 << 20, Block: 64 << 10, Line: 1 << 20}
 	s, err := secretscan.New(limits)
 	must(t, err)
-	zeros := bytes.Repeat([]byte("fine\n"), 5<<20)
+	zeros := bytes.Repeat([]byte("fine\n"), 1<<20)
 	deep := []byte("fine")
 	for range 12 {
 		deep = gzipped(t, deep)
@@ -402,7 +418,7 @@ func TestABombIsRefused(t *testing.T) {
 		"many members":     members.Bytes(),
 		"a zip that big":   zipped(t, append(noise, noise...)),
 		"strings in depth": []byte(strung),
-		"an endless line":  bytes.Repeat([]byte("0123456789 "), 1<<20),
+		"an endless line":  bytes.Repeat([]byte("0123456789 "), 128<<10),
 	} {
 		findings, err := s.Scan("bomb", bytes.NewReader(data))
 		must(t, err)
@@ -410,7 +426,7 @@ func TestABombIsRefused(t *testing.T) {
 			t.Errorf("%s: found %v", name, findings)
 		}
 	}
-	if findings, err := s.Scan("control", bytes.NewReader(gzipped(t, zeros[:4<<20]))); err != nil || len(findings) > 0 {
+	if findings, err := s.Scan("control", bytes.NewReader(gzipped(t, zeros[:512<<10]))); err != nil || len(findings) > 0 {
 		t.Errorf("control: %v, %v", findings, err)
 	}
 }
@@ -476,7 +492,7 @@ func TestSecretFiles(t *testing.T) {
 }
 
 func TestFindingsOfOneFileAreBounded(t *testing.T) {
-	findings := scan(t, []byte(strings.Repeat("postgres://shop:hunter22@db/shop\n", 10_000)))
+	findings := scan(t, []byte(strings.Repeat("postgres://shop:hunter22@db/shop\n", 1_000)))
 	if len(findings) != 25 {
 		t.Errorf("%d findings", len(findings))
 	}

@@ -6,13 +6,10 @@ import (
 	"io"
 )
 
-// Text is scanned in blocks of whole lines. Each block repeats the end of the one before, so that what spans a few
-// hundred lines is seen whole once. A block grows where cutting it would cut a line or wrapped base64, whose second
-// half means nothing without the first.
-const (
-	blockSize = 4 << 20
-	overlap   = 256 << 10
-)
+// Text is scanned in blocks of whole lines. Each block repeats the last sixteenth of the one before, so that what spans
+// a few hundred lines is seen whole once. A block grows where cutting it would cut a line or wrapped base64, whose
+// second half means nothing without the first.
+const overlaps = 16
 
 // view is a piece of text and where it comes from: a file or member, or something decoded out of another view. Places
 // are computed only for findings, because decoding yields very many views.
@@ -52,7 +49,7 @@ func (b *blockWriter) Write(p []byte) (int, error) {
 		cut := b.cut()
 		switch {
 		case cut == 0 && len(b.buffer) < b.job.scanner.limits.Line:
-			b.wait = len(b.buffer) + blockSize
+			b.wait = len(b.buffer) + b.job.scanner.limits.Block
 			continue
 		case cut == 0:
 			b.view.text = b.buffer
@@ -61,7 +58,7 @@ func (b *blockWriter) Write(p []byte) (int, error) {
 		}
 		b.wait = 0
 		b.job.text(b.buffer[:cut], b.view)
-		keep := max(cut-overlap, 0)
+		keep := max(cut-b.job.scanner.limits.Block/overlaps, 0)
 		if next := bytes.IndexByte(b.buffer[keep:cut], '\n'); next >= 0 && keep+next+1 < cut {
 			keep += next + 1
 		}
@@ -75,7 +72,7 @@ func (b *blockWriter) Write(p []byte) (int, error) {
 }
 
 // next is how many bytes are waited for.
-func (b *blockWriter) next() int { return max(blockSize, b.wait) }
+func (b *blockWriter) next() int { return max(b.job.scanner.limits.Block, b.wait) }
 
 // cut is the end of the last line in the second half of the buffer after which no encoding goes on, 0 where there is none.
 func (b *blockWriter) cut() int {
