@@ -15,7 +15,7 @@ func addAuditLog(cell *evidence.Cell, path string) error {
 	if err != nil {
 		return fmt.Errorf("read the audit log of an API server: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	// The log is still being written. What was read up to now is whole lines and perhaps the beginning of one more,
 	// which is not part of the time that is counted in.
 	server := filepath.Base(filepath.Dir(path))

@@ -42,7 +42,7 @@ func addManagerLogs(ctx context.Context, cell *evidence.Cell, description *lab.D
 			return fmt.Errorf("read the log of Pod %s: %w", pod.Name, err)
 		}
 		_, err = cell.PutFile("cluster/"+pod.Name+".log", stream)
-		stream.Close()
+		_ = stream.Close()
 		if err != nil {
 			return err
 		}

@@ -82,12 +82,12 @@ func compile(ctx context.Context, repository string, jobs []job) (programs map[s
 		program := filepath.Join(dir, strings.ReplaceAll(one.folder, "/", "-")+".test")
 		// Built as the product is, so that both share what the Go build cache holds.
 		if _, err := gobuild.Run(ctx, repository, gobuild.Environment{}, "test", "-c", "-trimpath", "-o", program, "./"+one.folder); err != nil {
-			os.RemoveAll(dir)
+			_ = os.RemoveAll(dir)
 			return nil, nil, fmt.Errorf("compile the suite in %s: %w", one.folder, err)
 		}
 		programs[one.folder] = program
 	}
-	return programs, func() { os.RemoveAll(dir) }, nil
+	return programs, func() { _ = os.RemoveAll(dir) }, nil
 }
 
 // runPhases runs the phases one after another and keeps the account of them. Where a preparation did not leave what it
@@ -116,7 +116,7 @@ func runPhase(ctx context.Context, cell *evidence.Cell, account *evidence.Stream
 	if err != nil {
 		return false, fmt.Errorf("make a staging folder for the suite: %w", err)
 	}
-	defer os.RemoveAll(staging)
+	defer func() { _ = os.RemoveAll(staging) }()
 	if err := account.Append(phase.Entry{Event: phase.Begun, At: time.Now().UTC(), Plan: one.plan}); err != nil {
 		return false, err
 	}
@@ -139,7 +139,7 @@ func prepared(plan phase.Plan, result phase.Result, staging string) bool {
 	if err != nil {
 		return false
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	reported, err := scenario.Read(file)
 	if err != nil || result.Outcome != phase.Completed || len(phase.Record{Plan: plan, Result: &result}.Problems(reported)) > 0 {
 		return false
@@ -159,7 +159,7 @@ func execute(ctx context.Context, one job, program, staging string, options Opti
 	if err != nil {
 		return phase.Result{}, fmt.Errorf("keep the output of phase %s: %w", one.plan.Name, err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	limited, cancel := context.WithTimeout(ctx, one.timeout+grace)
 	defer cancel()
 	command := exec.CommandContext(limited, program, "-test.v", "-test.run", "^("+strings.Join(one.tests, "|")+")$",
@@ -195,7 +195,7 @@ func resultOf(err error, late bool, timeout time.Duration) (phase.Result, error)
 		}
 		return phase.Result{Outcome: phase.TimedOut, Exit: exit, Message: fmt.Sprintf("its %s were up", timeout)}, nil
 	case errors.As(err, &failed):
-		return phase.Result{Outcome: phase.Failed, Exit: failed.ExitCode(), Message: failed.ProcessState.String()}, nil
+		return phase.Result{Outcome: phase.Failed, Exit: failed.ExitCode(), Message: failed.String()}, nil
 	default:
 		return phase.Result{}, err
 	}

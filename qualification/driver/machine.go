@@ -32,6 +32,7 @@ func (m *linux) file(path string) []byte {
 	return data
 }
 
+// Describe fills in what the kernel says of this process's cgroup and of what can be read.
 func (m *linux) Describe(start *driverload.Start) {
 	start.Cgroup = m.cgroup.version
 	start.Pressure = m.file("/proc/pressure/cpu") != nil
@@ -52,6 +53,7 @@ func (m *linux) Describe(start *driverload.Start) {
 	}
 }
 
+// Read fills in what the kernel says now.
 func (m *linux) Read(sample *driverload.Sample) {
 	m.readProcesses(sample)
 	switch m.cgroup.version {

@@ -105,7 +105,7 @@ func TestNotesOutliveTheirProcess(t *testing.T) {
 	died(t, run)
 	again, err := OpenRun(run.Dir())
 	must(t, err)
-	defer again.Abandon()
+	defer func() { _ = again.Abandon() }()
 	must(t, again.Note("bare", nil))
 	notes := again.Notes()
 	if len(notes) != 2 || notes[0].Message != "place" || string(notes[0].Data) != `{"lab":"q-1"}` || notes[1].Data != nil {

@@ -357,7 +357,7 @@ func TestTheCellRootDependsOnEvidenceAlone(t *testing.T) {
 		finished, _ := run.FinishedCell("a")
 		return finished.Root
 	}
-	if root("1") != root("1") || root("1") == root("2") {
+	if first, again := root("1"), root("1"); first != again || first == root("2") {
 		t.Error("the root must be the same for the same evidence and differ for other evidence")
 	}
 }

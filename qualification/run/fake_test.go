@@ -226,7 +226,7 @@ func (f *fake) ledger(key string, cell *evidence.Cell) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(staging)
+	defer func() { _ = os.RemoveAll(staging) }()
 	content := f.d.c.Ledger
 	if key == f.harm {
 		content = bytes.ReplaceAll(content, []byte(`"holds"`), []byte(`"harms"`))

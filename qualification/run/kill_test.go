@@ -50,7 +50,7 @@ func TestRunProcess(t *testing.T) {
 	err := process(ctx, abort, t, root, say)
 	switch {
 	case errors.Is(err, run.ErrInterrupted), errors.Is(err, run.ErrAborted):
-		os.Exit(exitInterrupted)
+		os.Exit(exitInterrupted) //nolint:forbidigo // this test is the main function of its process
 	case err != nil:
 		t.Fatal(err)
 	}

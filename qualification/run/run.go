@@ -60,18 +60,22 @@ var (
 // down when ctx ends, and at once when abort ends. Where every cell is done the run is closed and its root returned;
 // otherwise it is left to be opened again.
 func Do(ctx, abort context.Context, options Options) (root string, err error) {
-	l := &loop{Options: options, abort: abort}
-	done := make(chan struct{})
+	type end struct {
+		root string
+		err  error
+	}
+	ended := make(chan end, 1)
 	go func() {
-		defer close(done)
-		root, err = l.run(ctx)
+		l := &loop{Options: options, abort: abort}
+		root, err := l.run(ctx)
+		ended <- end{root, err}
 	}()
 	select {
-	case <-done:
-		return root, err
+	case e := <-ended:
+		return e.root, e.err
 	case <-abort.Done():
 		// The work may be where it cannot be stopped. Whatever it still writes, the journal takes whole lines only.
-		return "", errors.Join(ErrAborted, l.Store.Abandon())
+		return "", errors.Join(ErrAborted, options.Store.Abandon())
 	}
 }
 
@@ -172,7 +176,7 @@ func (l *loop) cell(ctx context.Context, cell matrix.Cell, attempt int, inputs m
 		err = fmt.Errorf("prepare the cell %s: %w", cell.Key, err)
 	} else if err = l.Cells.Run(ctx, l.Store, cell, place, inputs); err != nil {
 		err = fmt.Errorf("run the cell %s: %w", cell.Key, err)
-	} else if _, done := l.Store.FinishedCell(cell.Key); !done {
+	} else if finished, done := l.Store.FinishedCell(cell.Key); !done || finished.InputDigest != inputs.Digest() {
 		err = fmt.Errorf("run the cell %s: it ended without an error and is not finished", cell.Key)
 	}
 	if err != nil && ctx.Err() == nil {

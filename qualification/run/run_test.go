@@ -231,6 +231,15 @@ func TestACellThatDoesNotFinishIsAFailure(t *testing.T) {
 	if _, err := do(t.Context(), store, nothing(d), func(o *run.Options) { o.Cells = lazy{nothing(d)} }); err == nil || !strings.Contains(err.Error(), "is not finished") {
 		t.Errorf("%v", err)
 	}
+	// The finished attempt of before does not stand for the one that was to be made.
+	f := &fake{d: d, fail: map[string]error{"run " + two: errors.New("no")}}
+	if _, err := do(t.Context(), reopen(t, store), f, nil); err == nil {
+		t.Fatal("control: it must stay open")
+	}
+	other := &fake{d: d, change: func(inputs *matrix.Inputs) { inputs.Harness = "other" }}
+	if _, err := do(t.Context(), reopen(t, store), other, func(o *run.Options) { o.Cells = lazy{other} }); err == nil || !strings.Contains(err.Error(), one+": it ended without an error and is not finished") {
+		t.Errorf("%v", err)
+	}
 }
 
 func nothing(d *declared) *fake { return &fake{d: d} }
@@ -283,7 +292,7 @@ func TestStoppingAtOnceDoesNotWait(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	again := reopen(t, store)
-	defer again.Abandon()
+	defer func() { _ = again.Abandon() }()
 	if left := run.Leftovers(again); len(left) != 1 {
 		t.Errorf("%q", left)
 	}

@@ -81,8 +81,11 @@ func newLedger(dir string, file io.WriteCloser, now func() time.Time) *Ledger {
 
 type discard struct{}
 
+// Write takes everything and keeps nothing.
 func (discard) Write(data []byte) (int, error) { return len(data), nil }
-func (discard) Close() error                   { return nil }
+
+// Close has nothing to close.
+func (discard) Close() error { return nil }
 
 // Dir is the staging directory, in which a suite may leave raw files. It is empty for a ledger that keeps nothing.
 func (l *Ledger) Dir() string { return l.dir }
