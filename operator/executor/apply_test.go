@@ -308,7 +308,7 @@ func TestApply(t *testing.T) {
 	t.Run("should call an outcome unknown only when the answer to the commit is lost", func(t *testing.T) {
 		for lose, want := range map[string]report.Outcome{"COMMIT": report.OutcomeUnknown, "ADD COLUMN x": report.OutcomeFailed} {
 			b := newBench(t, server, "ALTER TABLE public.t ADD COLUMN x integer")
-			b.socket = cutter(t, server.Socket(), lose)
+			b.socket = cutter(t, filepath.Join(server.Socket(), postgresqlSocket), lose)
 			out, err := b.run(t.Context(), b.request())
 			if err == nil || out.Outcome != want || out.Problem.Code != report.CodeConnection || out.Executed != 0 {
 				t.Errorf("an answer to %s lost: %+v %v", lose, out, err)
@@ -316,7 +316,7 @@ func TestApply(t *testing.T) {
 		}
 		b := newBench(t, server, "ALTER TABLE public.t ADD COLUMN x integer")
 		b.plan.TransactionMode = report.TransactionNone
-		b.socket = cutter(t, server.Socket(), "ADD COLUMN x")
+		b.socket = cutter(t, filepath.Join(server.Socket(), postgresqlSocket), "ADD COLUMN x")
 		b.expect(b.request(), report.OutcomeUnknown, report.CodeConnection, 0)
 	})
 
@@ -337,6 +337,9 @@ func TestApply(t *testing.T) {
 	})
 }
 
+// postgresqlSocket is the name of the server's socket in its folder.
+const postgresqlSocket = ".s.PGSQL.5432"
+
 // waitFor polls until a query has a row.
 func (b *bench) waitFor(sql string) {
 	b.t.Helper()
@@ -354,6 +357,7 @@ func (b *bench) waitFor(sql string) {
 
 // cutter stands between a client and the server's socket. Once the client sends the given text, it passes it on, waits
 // until the server has done it, and cuts the connection without passing on the answer.
+// Its own socket has the same name in the folder that it returns.
 func cutter(t *testing.T, socket, text string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cut")
@@ -361,7 +365,7 @@ func cutter(t *testing.T, socket, text string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	listener, err := net.Listen("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+	listener, err := net.Listen("unix", filepath.Join(dir, filepath.Base(socket)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +376,7 @@ func cutter(t *testing.T, socket, text string) string {
 			if err != nil {
 				return
 			}
-			server, err := net.Dial("unix", filepath.Join(socket, ".s.PGSQL.5432"))
+			server, err := net.Dial("unix", socket)
 			if err != nil {
 				_ = client.Close()
 				return

@@ -62,7 +62,7 @@ func targetServer(t *testing.T) *scratch.Server {
 
 func TestPostgreSQLCases(t *testing.T) {
 	server := targetServer(t)
-	names := caseNames(t)
+	names := caseNames(t, postgresqlCases)
 	got := map[string]verdict{}
 	var mutex sync.Mutex
 	started := time.Now()
@@ -72,7 +72,7 @@ func TestPostgreSQLCases(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				c := caseRun{server: server, name: fmt.Sprintf("case%d", i)}
-				end, why := c.run(t.Context(), read(t, name+".old.sql"), desired(t, name), strings.HasSuffix(name, "noop"))
+				end, why := c.run(t.Context(), read(t, postgresqlCases, name+".old.sql"), desired(t, postgresqlCases, name), strings.HasSuffix(name, "noop"))
 				mutex.Lock()
 				defer mutex.Unlock()
 				got[name] = end
@@ -80,13 +80,13 @@ func TestPostgreSQLCases(t *testing.T) {
 			})
 		}
 	})
-	table(t, got, time.Since(started))
-	compare(t, got)
+	table(t, "PostgreSQL", got, time.Since(started))
+	compare(t, postgresqlCases, got)
 }
 
-func caseNames(t *testing.T) []string {
+func caseNames(t *testing.T, folder string) []string {
 	t.Helper()
-	files, err := fs.Glob(cases, postgresqlCases+"/*.old.sql")
+	files, err := fs.Glob(cases, folder+"/*.old.sql")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases: %v", err)
 	}
@@ -97,9 +97,9 @@ func caseNames(t *testing.T) []string {
 	return names
 }
 
-func read(t *testing.T, name string) string {
+func read(t *testing.T, folder, name string) string {
 	t.Helper()
-	data, err := cases.ReadFile(path.Join(postgresqlCases, name))
+	data, err := cases.ReadFile(path.Join(folder, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,31 +107,31 @@ func read(t *testing.T, name string) string {
 }
 
 // desired is what a case wants; a case without a file of its own wants no change.
-func desired(t *testing.T, name string) string {
+func desired(t *testing.T, folder, name string) string {
 	t.Helper()
-	if data, err := cases.ReadFile(path.Join(postgresqlCases, name+".new.sql")); err == nil {
+	if data, err := cases.ReadFile(path.Join(folder, name+".new.sql")); err == nil {
 		return string(data)
 	}
-	return read(t, name+".old.sql")
+	return read(t, folder, name+".old.sql")
 }
 
-func table(t *testing.T, got map[string]verdict, took time.Duration) {
+func table(t *testing.T, engine string, got map[string]verdict, took time.Duration) {
 	t.Helper()
 	count := map[verdict]int{}
 	for _, v := range got {
 		count[v]++
 	}
-	t.Logf("PostgreSQL cases: %d, right %d, refused %d, silent %d, failed %d, in %.0f s",
-		len(got), count[right], count[refused], count[silent], count[failed], took.Seconds())
+	t.Logf("%s cases: %d, right %d, refused %d, silent %d, failed %d, in %.0f s",
+		engine, len(got), count[right], count[refused], count[silent], count[failed], took.Seconds())
 	if count[silent] > 0 {
 		t.Errorf("%d differences were missed in silence; there must never be one", count[silent])
 	}
 }
 
 // compare holds the verdicts against the committed baseline: each case at least as good, none missing.
-func compare(t *testing.T, got map[string]verdict) {
+func compare(t *testing.T, folder string, got map[string]verdict) {
 	t.Helper()
-	data, err := cases.ReadFile("testdata/cases/postgresql.baseline.json")
+	data, err := cases.ReadFile(folder + ".baseline.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,17 +18,31 @@ import (
 // image carries PostgreSQL 17 and its programs. It is built by "ptah-qualify lab images".
 const image = "ptah.local/postgresql:17"
 
-// inside is what runs in the container: every test that needs a server, or what PTAH_TEST_INSIDE narrows it to.
-func inside() string {
+// mysqlImage carries MySQL 9.7 and its programs. It is built by "ptah-qualify lab images", too.
+const mysqlImage = "ptah.local/mysql:9.7"
+
+// inside is what runs in a container, or what PTAH_TEST_INSIDE narrows it to.
+func inside(tests string) string {
 	if pattern := os.Getenv("PTAH_TEST_INSIDE"); pattern != "" {
 		return pattern
 	}
-	return "TestPostgreSQLCases|TestApply|TestProgram|TestScratch"
+	return tests
 }
 
 // TestInContainer runs every test of this package that needs PostgreSQL 17 inside the image that has it, as the
 // ordinary user of that image, which is how ptah runs in a Pod. The machine itself needs Docker only.
 func TestInContainer(t *testing.T) {
+	runInside(t, image, inside("TestPostgreSQLCases|TestApply|TestProgram|TestScratch"), "PTAH_TEST_SERVERS")
+}
+
+// TestMySQLInContainer does the same for MySQL 9.7.
+func TestMySQLInContainer(t *testing.T) {
+	runInside(t, mysqlImage, inside("TestMySQLCases|TestMySQLApply|TestMySQLProgram"), "PTAH_TEST_MYSQL")
+}
+
+// runInside runs tests of this package in an image. The variable tells them that a server must be there.
+func runInside(t *testing.T, image, tests, variable string) {
+	t.Helper()
 	if os.Getenv("PTAH_TEST_CONTAINERS") != "1" {
 		t.Skip("set PTAH_TEST_CONTAINERS=1 to run tests in containers")
 	}
@@ -44,8 +58,8 @@ func TestInContainer(t *testing.T) {
 	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
 		ContainerRequest: testcontainers.ContainerRequest{
 			Image:      image,
-			Entrypoint: []string{"/tmp/executor.test", "-test.v", "-test.run", inside()},
-			Env:        map[string]string{"PTAH_TEST_SERVERS": "1", "PTAH_SCRATCH_DIR": "/scratch", "TMPDIR": "/scratch"},
+			Entrypoint: []string{"/tmp/executor.test", "-test.v", "-test.run", tests},
+			Env:        map[string]string{variable: "1", "PTAH_SCRATCH_DIR": "/scratch", "TMPDIR": "/scratch"},
 			Files:      []testcontainers.ContainerFile{{HostFilePath: program, ContainerFilePath: "/tmp/executor.test", FileMode: 0o755}},
 			HostConfigModifier: func(h *container.HostConfig) {
 				h.Tmpfs = map[string]string{"/scratch": "rw,size=4g,mode=1777"}

@@ -13,9 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ptah.run/ptah/operator/executor/postgresql/apply"
-	"ptah.run/ptah/operator/executor/postgresql/scratch"
-	"ptah.run/ptah/operator/executor/postgresql/target"
+	"ptah.run/ptah/operator/executor/failure"
+	"ptah.run/ptah/operator/executor/journal"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -47,30 +46,33 @@ Without --auto-approve the plan is shown and a person at a terminal is asked.`,
 			case !p.dryRun && !p.approve && !a.Terminal:
 				return usage("without a terminal to ask at, apply needs --auto-approve or --dry-run")
 			}
-			if err := f.check("", "all", "file", "none"); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			return a.apply(cmd.Context(), &f, &p)
 		},
 	}
-	f.add(cmd, "")
+	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&p.plan, "plan", "", "file with the plan document")
 	flags.StringVar(&p.expect, "expect-digest", "", "digest that the plan document must have")
 	flags.StringVar(&p.journal, "journal", "", "file to append a line to before and after each statement of a plan without a transaction")
 	flags.BoolVar(&p.approve, "auto-approve", false, "do not ask")
 	flags.BoolVar(&p.dryRun, "dry-run", false, "check that the plan could start now, and run nothing")
-	flags.Lookup("transaction-mode").Usage = "the plan says how it runs; all refuses one that is not a single transaction"
+	flags.Lookup("transaction-mode").Usage = "the plan says how it runs; all refuses one that is not a single transaction; MySQL knows none only"
 	return cmd
 }
 
 func (a *app) apply(ctx context.Context, f *databaseFlags, p *applyFlags) error {
 	out := report.SchemaApply{ContractVersion: report.ContractVersion, Dialect: report.DialectPostgreSQL}
-	request, finish, err := a.applyRequest(f, p)
+	d, request, finish, err := a.applyRequest(f, p)
+	if d != nil {
+		out.Dialect, out.TargetIdentity = d.dialect(), d.identity()
+	}
 	if err == nil {
 		defer finish()
 		if err = a.ask(ctx, request, p); err == nil {
-			out, err = apply.Run(ctx, request)
+			out, err = d.apply(ctx, request, a.Getenv)
 		}
 	}
 	if err != nil && out.Problem == nil {
@@ -87,62 +89,60 @@ func (a *app) apply(ctx context.Context, f *databaseFlags, p *applyFlags) error 
 }
 
 // applyRequest reads what an apply needs. The returned function closes the journal.
-func (a *app) applyRequest(f *databaseFlags, p *applyFlags) (apply.Request, func(), error) {
+func (a *app) applyRequest(f *databaseFlags, p *applyFlags) (database, applyRequest, func(), error) {
 	nothing := func() {}
-	t, err := a.target(f)
+	d, err := a.database(f)
 	if err != nil {
-		return apply.Request{}, nothing, err
+		return nil, applyRequest{}, nothing, err
 	}
-	binaries, err := scratch.Binaries(a.Getenv)
-	if err != nil {
-		return apply.Request{}, nothing, target.Fail(report.CodeInternal, err.Error())
+	if _, err := d.mode(f.transactionMode); err != nil {
+		return d, applyRequest{}, nothing, err
 	}
 	data, err := readPlan(p.plan)
 	if err != nil {
-		return apply.Request{}, nothing, err
+		return d, applyRequest{}, nothing, err
 	}
-	request := apply.Request{Target: t, Data: data, ExpectDigest: p.expect, Protected: f.protected,
-		Strict: f.transactionMode == string(report.TransactionAll), DryRun: p.dryRun, ConnectTimeout: f.connectTimeout,
-		LockTimeout: f.lockTimeout, Binaries: binaries}
+	request := applyRequest{data: data, expect: p.expect, protected: f.protected, strict: f.transactionMode == string(report.TransactionAll),
+		dryRun: p.dryRun, connectTimeout: f.connectTimeout, lockTimeout: f.lockTimeout}
 	if p.journal == "" {
-		return request, nothing, nil
+		return d, request, nothing, nil
 	}
 	file, err := os.OpenFile(filepath.Clean(p.journal), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return apply.Request{}, nothing, target.Fail(report.CodeInvalidInput, "the journal file cannot be opened for writing")
+		return d, applyRequest{}, nothing, failure.New(report.CodeInvalidInput, "the journal file cannot be opened for writing")
 	}
-	request.Journal = func(event apply.Event) error {
+	request.journal = func(event journal.Event) error {
 		// A line that is not on disk before its statement runs would say nothing after a crash.
 		return errors.Join(json.NewEncoder(file).Encode(event), file.Sync())
 	}
-	return request, func() { _ = file.Close() }, nil // every line was synced
+	return d, request, func() { _ = file.Close() }, nil // every line was synced
 }
 
 func readPlan(path string) ([]byte, error) {
 	file, err := os.Open(filepath.Clean(path))
 	if err != nil {
-		return nil, target.Fail(report.CodeInvalidInput, "the plan document cannot be read")
+		return nil, failure.New(report.CodeInvalidInput, "the plan document cannot be read")
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, report.MaxPlanBytes+1))
 	if err != nil {
-		return nil, target.Fail(report.CodeInvalidInput, "the plan document cannot be read")
+		return nil, failure.New(report.CodeInvalidInput, "the plan document cannot be read")
 	}
 	return data, nil
 }
 
 // ask shows the plan to the person at the terminal and waits for one word.
-func (a *app) ask(ctx context.Context, request apply.Request, p *applyFlags) error {
+func (a *app) ask(ctx context.Context, request applyRequest, p *applyFlags) error {
 	if p.approve || p.dryRun {
 		return nil
 	}
-	plan, err := report.DecodePlan(request.Data)
+	plan, err := report.DecodePlan(request.data)
 	if err != nil {
-		return target.Fail(report.CodeInvalidPlan, err.Error())
+		return failure.New(report.CodeInvalidPlan, err.Error())
 	}
 	var b strings.Builder
 	a.statements(&b, plan)
-	fmt.Fprintf(a.Err, "%s\nPlan %s\nWrite \"yes\" to run it: ", b.String(), report.Digest(request.Data))
+	fmt.Fprintf(a.Err, "%s\nPlan %s\nWrite \"yes\" to run it: ", b.String(), report.Digest(request.data))
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(a.In).ReadString('\n') // the end of the input is an answer that is not yes
@@ -150,10 +150,10 @@ func (a *app) ask(ctx context.Context, request apply.Request, p *applyFlags) err
 	}()
 	select {
 	case <-ctx.Done():
-		return target.Fail(report.CodeCanceled, "stopped before the plan was approved; nothing was executed")
+		return failure.New(report.CodeCanceled, "stopped before the plan was approved; nothing was executed")
 	case text := <-answer:
 		if text != "yes" {
-			return target.Fail(report.CodeCanceled, "not approved; nothing was executed")
+			return failure.New(report.CodeCanceled, "not approved; nothing was executed")
 		}
 		return nil
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ptah.run/ptah/operator/artifact"
-	"ptah.run/ptah/operator/executor/postgresql/drift"
-	"ptah.run/ptah/operator/executor/postgresql/planner"
+	"ptah.run/ptah/operator/executor/findings"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -19,7 +18,7 @@ type proof struct{ dump, artifact, executor string }
 
 // holds says whether the proof speaks of this very schema, this program and this state of the database.
 func (p proof) holds(o *observation, schema string) bool {
-	return p.dump != "" && p.dump == o.state.Fingerprint && (p.executor == "" || p.executor == Version) &&
+	return p.dump != "" && p.dump == o.reading.fingerprint() && (p.executor == "" || p.executor == Version) &&
 		p.artifact != "" && p.artifact == artifact.PulledDigest(schema, o.files)
 }
 
@@ -52,7 +51,7 @@ pulled from, and --proven-executor, where it is given, this very version.`,
 			return a.plan(cmd.Context(), &f, p, output)
 		},
 	}
-	f.add(cmd, string(report.TransactionFile))
+	f.add(cmd)
 	f.addSchema(cmd)
 	cmd.Flags().StringVar(&output, "output", "", "file for the plan document")
 	cmd.Flags().StringVar(&p.dump, "proven-dump-digest", "", "fingerprint of the database at the last proof of convergence")
@@ -66,11 +65,11 @@ func (a *app) plan(ctx context.Context, f *databaseFlags, p proof, output string
 		Dialect: report.DialectPostgreSQL, Findings: []report.Finding{}}
 	var document *report.Plan
 	o, err := a.observe(ctx, f)
-	if o.target != nil {
-		out.TargetIdentity = o.target.Identity()
+	if o.database != nil {
+		out.Dialect, out.TargetIdentity = o.database.dialect(), o.database.identity()
 	}
 	if err == nil {
-		out.ServerVersion, out.FromFingerprint = o.state.Version, o.state.Fingerprint
+		out.ServerVersion, out.FromFingerprint = o.reading.version(), o.reading.fingerprint()
 		if p.holds(o, f.schema) {
 			out.Unchanged, out.ToFingerprint = true, out.FromFingerprint
 		} else {
@@ -83,7 +82,7 @@ func (a *app) plan(ctx context.Context, f *databaseFlags, p proof, output string
 	}
 	return a.write(out.Outcome, out, out.Problem, a.said(err), func(b *strings.Builder) {
 		if document == nil {
-			fmt.Fprintf(b, "%s PostgreSQL %s holds the declared schema.\n", a.paint(green, "Nothing to do:"), out.ServerVersion)
+			fmt.Fprintf(b, "%s %s %s holds the declared schema.\n", a.paint(green, "Nothing to do:"), o.database.product(), out.ServerVersion)
 			return
 		}
 		a.statements(b, document)
@@ -97,22 +96,22 @@ func (a *app) plan(ctx context.Context, f *databaseFlags, p proof, output string
 
 // compute plans and fills the report. The document is written before anything is said about it.
 func (a *app) compute(ctx context.Context, f *databaseFlags, o *observation, output string, out *report.SchemaPlan) (*report.Plan, error) {
-	result, err := planner.Plan(ctx, o.request(f, a.Getenv))
+	result, err := o.reading.plan(ctx, o.request(f, a.Getenv))
 	if err != nil {
 		return nil, err
 	}
-	out.Findings, out.HighestSeverity = result.Findings, drift.Highest(result.Findings)
-	if result.Document == nil {
+	out.Findings, out.HighestSeverity = result.findings, findings.Highest(result.findings)
+	if result.document == nil {
 		out.ToFingerprint = out.FromFingerprint
 		return nil, nil
 	}
 	if output != "" {
-		if err := artifact.WriteFile(filepath.Clean(output), result.Bytes); err != nil {
+		if err := artifact.WriteFile(filepath.Clean(output), result.bytes); err != nil {
 			return nil, err
 		}
 	}
 	out.Outcome = report.OutcomeChanges
-	out.ToFingerprint, out.PlanDigest, out.PlanSize = result.Document.ToFingerprint, report.Digest(result.Bytes), int64(len(result.Bytes))
-	out.Statements, out.Destructive, out.PrivilegeChanges = len(result.Document.Statements), result.Document.Destructive, result.Document.PrivilegeChanges
-	return result.Document, nil
+	out.ToFingerprint, out.PlanDigest, out.PlanSize = result.document.ToFingerprint, report.Digest(result.bytes), int64(len(result.bytes))
+	out.Statements, out.Destructive, out.PrivilegeChanges = len(result.document.Statements), result.document.Destructive, result.document.PrivilegeChanges
+	return result.document, nil
 }

@@ -4,19 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"ptah.run/ptah/operator/artifact"
-	"ptah.run/ptah/operator/executor/postgresql/drift"
-	"ptah.run/ptah/operator/executor/postgresql/observe"
-	"ptah.run/ptah/operator/executor/postgresql/planner"
-	"ptah.run/ptah/operator/executor/postgresql/scratch"
-	"ptah.run/ptah/operator/executor/postgresql/target"
+	"ptah.run/ptah/operator/executor/failure"
+	"ptah.run/ptah/operator/executor/findings"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -34,14 +31,14 @@ type databaseFlags struct {
 // maxURLFile bounds what is read of a file that should hold one URL.
 const maxURLFile = 64 << 10
 
-func (f *databaseFlags) add(cmd *cobra.Command, mode string) {
+func (f *databaseFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.urlFile, "db-url-file", "", "file with the database URL, instead of PTAH_DB_URL")
 	flags.DurationVar(&f.connectTimeout, "connect-timeout", 10*time.Second, "longest time to connect")
 	flags.DurationVar(&f.lockTimeout, "lock-timeout", 30*time.Second, "longest wait for one lock in the database")
 	flags.StringArrayVar(&f.exclude, "exclude", nil, "object to leave alone: name or schema.name, with * as wildcard; may be repeated")
 	flags.StringArrayVar(&f.protected, "protected-table", nil, "table that no plan may touch: name or schema.name; may be repeated")
-	flags.StringVar(&f.transactionMode, "transaction-mode", mode, "all: one transaction or refuse; file: one where the statements allow it; none: each statement on its own")
+	flags.StringVar(&f.transactionMode, "transaction-mode", "", "all: one transaction or refuse; file: one where the statements allow it; none: each statement on its own (default file for PostgreSQL; none for MySQL, which knows no other)")
 }
 
 func (f *databaseFlags) addSchema(cmd *cobra.Command) {
@@ -49,40 +46,18 @@ func (f *databaseFlags) addSchema(cmd *cobra.Command) {
 }
 
 // check refuses flags that cannot be meant.
-func (f *databaseFlags) check(modes ...string) error {
+func (f *databaseFlags) check() error {
 	switch {
 	case f.connectTimeout <= 0:
 		return usage("--connect-timeout must be longer than nothing")
 	case f.lockTimeout <= 0:
 		return usage("--lock-timeout must be longer than nothing")
 	}
-	for _, mode := range modes {
-		if f.transactionMode == mode {
-			return nil
-		}
+	switch f.transactionMode {
+	case "", string(report.TransactionAll), string(report.TransactionFile), string(report.TransactionNone):
+		return nil
 	}
 	return usage("--transaction-mode is %q and must be all, file or none", f.transactionMode)
-}
-
-// target reads the database URL.
-func (a *app) target(f *databaseFlags) (*target.Target, error) {
-	text := a.Getenv("PTAH_DB_URL")
-	if f.urlFile != "" {
-		info, err := os.Stat(f.urlFile)
-		if err != nil || info.Size() > maxURLFile {
-			return nil, target.Fail(report.CodeInvalidInput, "the file with the database URL cannot be read or is larger than 64 KiB")
-		}
-		data, err := os.ReadFile(f.urlFile)
-		if err != nil {
-			return nil, target.Fail(report.CodeInvalidInput, "the file with the database URL cannot be read")
-		}
-		text = string(data)
-	}
-	t, err := target.Parse(text)
-	if err != nil {
-		return nil, target.Fail(report.CodeInvalidInput, err.Error())
-	}
-	return t, nil
 }
 
 // problem returns what a report says about an error of any of the packages.
@@ -91,7 +66,7 @@ func problem(err error) *report.Problem {
 	if errors.As(err, &e) {
 		return artifact.Problem(err)
 	}
-	return target.Problem(err)
+	return failure.Problem(err)
 }
 
 // detail returns what lies behind an error. It may name objects, so that write shows it to people only.
@@ -100,7 +75,7 @@ func detail(err error) string {
 	if errors.As(err, &e) {
 		return artifact.Detail(err)
 	}
-	return target.Detail(err)
+	return failure.Detail(err)
 }
 
 // said is the detail for the kind of reader the command has.
@@ -114,12 +89,16 @@ func (a *app) said(err error) string {
 // logged returns what lies behind an internal failure without what a database said, so that it may stand in the log of
 // a Pod: the only place where such a failure can be understood afterwards.
 func logged(err error) string {
-	var server *pgconn.PgError
 	if err == nil || problem(err).Code != report.CodeInternal {
 		return ""
 	}
+	var server *pgconn.PgError
 	if errors.As(err, &server) {
 		return "a scratch server answered with SQLSTATE " + server.Code
+	}
+	var other *mysql.MySQLError
+	if errors.As(err, &other) {
+		return fmt.Sprintf("a scratch server answered with error %d", other.Number)
 	}
 	return detail(err)
 }
@@ -130,45 +109,30 @@ func (a *app) schemaCommand() *cobra.Command {
 
 // observation is a reading of the target beside the files of the declared schema.
 type observation struct {
-	target *target.Target
-	files  []artifact.File
-	state  *observe.State
+	database database
+	files    []artifact.File
+	mode     report.TransactionMode
+	reading  reading
 }
 
-func (o *observation) request(f *databaseFlags, getenv func(string) string) planner.Request {
-	request := planner.Request{State: o.state, SearchPath: o.target.SearchPath, Exclude: f.exclude, Protected: f.protected,
-		Mode: report.TransactionMode(f.transactionMode), Getenv: getenv}
-	for _, file := range o.files {
-		request.Desired = append(request.Desired, planner.File{Name: file.Name, SQL: string(file.Data)})
-	}
-	return request
+func (o *observation) request(f *databaseFlags, getenv func(string) string) planRequest {
+	return planRequest{files: o.files, flags: f, mode: o.mode, getenv: getenv}
 }
 
 // observe reads the declared schema and the target. What is known when it fails is returned, too.
 func (a *app) observe(ctx context.Context, f *databaseFlags) (*observation, error) {
 	o := &observation{}
 	var err error
-	if o.target, err = a.target(f); err != nil {
+	if o.database, err = a.database(f); err != nil {
+		return o, err
+	}
+	if o.mode, err = o.database.mode(f.transactionMode); err != nil {
 		return o, err
 	}
 	if o.files, err = artifact.ReadFiles(f.schema); err != nil {
 		return o, err
 	}
-	binaries, err := scratch.Binaries(a.Getenv)
-	if err != nil {
-		return o, target.Fail(report.CodeInternal, err.Error())
-	}
-	config, err := o.target.Config(f.connectTimeout)
-	if err != nil {
-		return o, target.Fail(report.CodeInvalidInput, err.Error())
-	}
-	conn, err := target.Connect(ctx, config)
-	if err != nil {
-		return o, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	o.state, err = observe.Reader{Binaries: binaries, Environment: o.target.Environment(f.connectTimeout), Role: o.target.Role,
-		LockTimeout: f.lockTimeout, Exclude: f.exclude}.Read(ctx, conn)
+	o.reading, err = o.database.observe(ctx, f, a.Getenv)
 	return o, err
 }
 
@@ -187,7 +151,7 @@ func (a *app) schemaDrift() *cobra.Command {
 			return a.drift(cmd.Context(), &f)
 		},
 	}
-	f.add(cmd, string(report.TransactionFile))
+	f.add(cmd)
 	f.addSchema(cmd)
 	return cmd
 }
@@ -196,21 +160,21 @@ func (f *databaseFlags) checkWithSchema() error {
 	if f.schema == "" {
 		return usage("--schema is missing: the declared schema")
 	}
-	return f.check("all", "file", "none")
+	return f.check()
 }
 
 func (a *app) drift(ctx context.Context, f *databaseFlags) error {
 	out := report.Drift{ContractVersion: report.ContractVersion, Outcome: report.OutcomeNoChanges,
 		Dialect: report.DialectPostgreSQL, Findings: []report.Finding{}}
 	o, err := a.observe(ctx, f)
-	if o.target != nil {
-		out.TargetIdentity = o.target.Identity()
+	if o.database != nil {
+		out.Dialect, out.TargetIdentity = o.database.dialect(), o.database.identity()
 	}
 	if err == nil {
-		out.ServerVersion, out.Fingerprint = o.state.Version, o.state.Fingerprint
-		var result *planner.Result
-		if result, err = planner.Drift(ctx, o.request(f, a.Getenv)); err == nil {
-			out.Findings, out.HighestSeverity = result.Findings, drift.Highest(result.Findings)
+		out.ServerVersion, out.Fingerprint = o.reading.version(), o.reading.fingerprint()
+		var result planResult
+		if result, err = o.reading.drift(ctx, o.request(f, a.Getenv)); err == nil {
+			out.Findings, out.HighestSeverity = result.findings, findings.Highest(result.findings)
 		}
 	}
 	switch {
@@ -222,7 +186,7 @@ func (a *app) drift(ctx context.Context, f *databaseFlags) error {
 	}
 	return a.write(out.Outcome, out, out.Problem, a.said(err), func(b *strings.Builder) {
 		if len(out.Findings) == 0 {
-			fmt.Fprintf(b, "%s PostgreSQL %s holds the declared schema.\n", a.paint(green, "No differences:"), out.ServerVersion)
+			fmt.Fprintf(b, "%s %s %s holds the declared schema.\n", a.paint(green, "No differences:"), o.database.product(), out.ServerVersion)
 			return
 		}
 		fmt.Fprintf(b, "%s\n", a.paint(bold, "The database differs from the declared schema:"))

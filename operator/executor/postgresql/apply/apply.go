@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
+	"ptah.run/ptah/operator/executor/journal"
 	"ptah.run/ptah/operator/executor/postgresql/classify"
 	"ptah.run/ptah/operator/executor/postgresql/dump"
 	"ptah.run/ptah/operator/executor/postgresql/observe"
@@ -53,12 +54,7 @@ type Request struct {
 }
 
 // Event is one line of the statement journal.
-type Event struct {
-	Statement int    `json:"statement"` // from 1
-	Of        int    `json:"of"`
-	State     string `json:"state"` // "started", "done" or "failed"
-	SHA256    string `json:"sha256"`
-}
+type Event = journal.Event
 
 // Run applies a plan and reports. The error, where there is one, is the detail behind the report's problem.
 func Run(ctx context.Context, request Request) (report.SchemaApply, error) {
@@ -377,17 +373,17 @@ func (r *run) oneByOne(ctx context.Context, before *catalogState) error {
 		if ctx.Err() != nil {
 			return target.Fail(report.CodeCanceled, fmt.Sprintf("stopped after %d of %d statements; those stay", i, len(r.plan.Statements)))
 		}
-		if err := r.journal(i, s.SQL, "started"); err != nil {
+		if err := r.journal(i, s.SQL, journal.Started); err != nil {
 			return err
 		}
 		r.out.MutationStarted = true
 		if err := r.execute(ctx, i, s.SQL); err != nil {
-			_ = r.journal(i, s.SQL, "failed") // the statement's own error is the one to report
+			_ = r.journal(i, s.SQL, journal.Failed) // the statement's own error is the one to report
 			r.lost = r.answerLost(err)
 			return err
 		}
 		r.out.Executed++
-		if err := r.journal(i, s.SQL, "done"); err != nil {
+		if err := r.journal(i, s.SQL, journal.Done); err != nil {
 			return err
 		}
 	}

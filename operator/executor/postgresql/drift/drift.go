@@ -3,10 +3,10 @@
 package drift
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
+	"ptah.run/ptah/operator/executor/findings"
 	"ptah.run/ptah/operator/executor/postgresql/dump"
 	"ptah.run/ptah/operator/plan/report"
 )
@@ -61,56 +61,22 @@ var other = group{"other_objects", safe, warning, destructive}
 // Findings counts the differences between what a database holds and what is desired, sorted by descending severity
 // and then by category.
 func Findings(from, to []dump.Entry) []report.Finding {
-	c := counter{}
+	c := counter{findings.Counter{}}
 	for _, d := range dump.Compare(from, to) {
 		c.difference(d)
 	}
-	out := make([]report.Finding, 0, len(c))
-	for _, finding := range c {
-		out = append(out, *finding)
-	}
-	slices.SortFunc(out, func(a, b report.Finding) int {
-		if a.Severity != b.Severity {
-			if report.Worse(a.Severity, b.Severity) == a.Severity {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.Category, b.Category)
-	})
-	return out
+	return c.Sorted()
 }
 
 // Highest returns the highest severity of the findings, or an empty one.
-func Highest(findings []report.Finding) report.Severity {
-	highest := report.Severity("")
-	for _, f := range findings {
-		highest = report.Worse(highest, f.Severity)
-	}
-	return highest
-}
+func Highest(all []report.Finding) report.Severity { return findings.Highest(all) }
 
 // Categories returns the sorted categories of the findings.
-func Categories(findings []report.Finding) []string {
-	out := []string{}
-	for _, f := range findings {
-		out = append(out, f.Category)
-	}
-	slices.Sort(out)
-	return out
-}
+func Categories(all []report.Finding) []string { return findings.Categories(all) }
 
-type counter map[string]*report.Finding
+type counter struct{ findings.Counter }
 
-func (c counter) add(category string, severity report.Severity) {
-	finding := c[category]
-	if finding == nil {
-		finding = &report.Finding{Category: category, Severity: severity}
-		c[category] = finding
-	}
-	finding.Count++
-	finding.Severity = report.Worse(finding.Severity, severity)
-}
+func (c counter) add(category string, severity report.Severity) { c.Add(category, severity) }
 
 func (c counter) difference(d dump.Difference) {
 	switch {
@@ -197,21 +163,13 @@ func (c counter) table(from, to dump.Entry) {
 		c.add("tables_modified", warning)
 		return
 	}
-	before := len(c)
-	total := c.total()
+	before := len(c.Counter)
+	total := c.Total()
 	c.items(columns(a), columns(b), "columns", true)
 	c.items(constraints(a), constraints(b), "constraints", false)
-	if len(c) == before && c.total() == total {
+	if len(c.Counter) == before && c.Total() == total {
 		c.add("tables_modified", warning) // storage, persistence, inheritance
 	}
-}
-
-func (c counter) total() int {
-	sum := 0
-	for _, f := range c {
-		sum += f.Count
-	}
-	return sum
 }
 
 func (c counter) items(from, to map[string]string, prefix string, modifiable bool) {

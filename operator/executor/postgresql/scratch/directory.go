@@ -1,18 +1,15 @@
 package scratch
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 
-	"golang.org/x/sys/unix"
+	"ptah.run/ptah/operator/executor/shelter"
 )
 
 // DirectoryVariable names the folder in which scratch servers keep their files; it should lie in memory.
-const DirectoryVariable = "PTAH_SCRATCH_DIR"
+const DirectoryVariable = shelter.DirectoryVariable
 
 // BinariesVariable names the folder of initdb, pg_resetwal, postgres and pg_dump.
 const BinariesVariable = "PTAH_PG_BINDIR"
@@ -22,9 +19,6 @@ const DefaultBinaries = "/usr/lib/postgresql/17/bin"
 
 // minimumMemory is the free space under which a memory file system is not used unasked: 256 MiB.
 const minimumMemory = 256 << 20
-
-// tmpfsMagic is the type of a memory file system in statfs(2).
-const tmpfsMagic = 0x01021994
 
 // Binaries returns the folder of the server's programs, or an error that says what to install.
 func Binaries(getenv func(string) string) (string, error) {
@@ -41,42 +35,5 @@ func Binaries(getenv func(string) string) (string, error) {
 	return dir, nil
 }
 
-// parent returns the folder for scratch files: the one asked for, else the folder for temporary files where one is
-// set, else shared memory where it has room, else /tmp.
-func parent(getenv func(string) string) string {
-	for _, name := range []string{DirectoryVariable, "TMPDIR"} {
-		if dir := getenv(name); dir != "" {
-			return dir
-		}
-	}
-	var stat unix.Statfs_t
-	const shared = "/dev/shm"
-	if unix.Statfs(shared, &stat) == nil && stat.Type == tmpfsMagic &&
-		stat.Bavail*uint64(stat.Bsize) >= minimumMemory && unix.Access(shared, unix.W_OK) == nil {
-		return shared
-	}
-	return "/tmp"
-}
-
-// credential is the account of the server's processes: nil for the caller's own.
-type credential struct{ uid, gid uint32 }
-
-// account picks the account. PostgreSQL refuses to run as root, so root hands over to an account that exists for it.
-func account(uid int) (*credential, error) {
-	if uid != 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"postgres", "ptah", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		id, errID := strconv.ParseUint(u.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-		if errID != nil || errGID != nil || id == 0 {
-			continue
-		}
-		return &credential{uint32(id), uint32(gid)}, nil
-	}
-	return nil, errors.New("a scratch server cannot run as root and there is no account postgres, ptah or nobody; add one or run ptah as another user")
-}
+// accounts are those that root hands over to, best first.
+var accounts = []string{"postgres", "ptah", "nobody"}

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ptah.run/ptah/operator/executor/postgresql/dump"
+	"ptah.run/ptah/operator/executor/shelter"
 )
 
 // Administrator is the role of the administrator, unless the target has a role of that name.
@@ -54,7 +55,7 @@ type Server struct {
 	binaries string
 	admin    string
 	options  Options
-	account  *credential
+	account  *shelter.Account
 	process  *exec.Cmd
 	output   *tail
 	exited   chan struct{}
@@ -66,11 +67,11 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	who, err := account(os.Geteuid())
+	who, err := shelter.Find(os.Geteuid(), accounts...)
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(parent(options.Getenv), "ptah-pg-")
+	dir, err := os.MkdirTemp(shelter.Parent(options.Getenv, minimumMemory), "ptah-pg-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the scratch server: %w; set %s to a writable folder", err, DirectoryVariable)
 	}
@@ -100,7 +101,7 @@ func (s *Server) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	if s.account != nil {
-		if err := os.Chown(s.dir, int(s.account.uid), int(s.account.gid)); err != nil {
+		if err := os.Chown(s.dir, int(s.account.UID), int(s.account.GID)); err != nil {
 			return err
 		}
 	}
@@ -144,7 +145,7 @@ func (s *Server) command(ctx context.Context, program string, args ...string) *e
 	cmd.Env = []string{"LC_ALL=C.UTF-8", "PATH=/usr/bin:/bin", "HOME=" + s.dir, "TZ=UTC", "PGTZ=UTC"}
 	cmd.Dir = s.dir
 	if s.account != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.account.uid, Gid: s.account.gid}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.account.UID, Gid: s.account.GID}}
 	}
 	return cmd
 }

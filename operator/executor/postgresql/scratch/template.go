@@ -148,5 +148,5 @@ func (s *Server) own(path string) error {
 	if s.account == nil {
 		return nil
 	}
-	return os.Lchown(path, int(s.account.uid), int(s.account.gid))
+	return os.Lchown(path, int(s.account.UID), int(s.account.GID))
 }

@@ -9,48 +9,21 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"ptah.run/ptah/operator/executor/failure"
 	"ptah.run/ptah/operator/plan/report"
 )
 
-// Error is a failure with the code that a report carries. Its message names no object and no credential.
-type Error struct {
-	Code     report.Code
-	Message  string
-	SQLState string
-	// Categories are drift categories, for a plan that is refused as unsupported.
-	Categories []string
-	// Detail may name objects. It is for the person at the terminal and never enters a report.
-	Detail string
-}
-
-func (e *Error) Error() string { return e.Message }
+// Error is a failure with the code that a report carries.
+type Error = failure.Error
 
 // Fail returns an Error.
-func Fail(code report.Code, message string) *Error { return &Error{Code: code, Message: message} }
+func Fail(code report.Code, message string) *Error { return failure.New(code, message) }
 
 // Problem returns what a report says about an error.
-func Problem(err error) *report.Problem {
-	var e *Error
-	if errors.As(err, &e) {
-		return &report.Problem{Code: e.Code, Message: e.Message, SQLState: e.SQLState, Categories: e.Categories}
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &report.Problem{Code: report.CodeCanceled, Message: "stopped by a signal or deadline"}
-	}
-	return &report.Problem{Code: report.CodeInternal, Message: "internal failure; the program's error output says more"}
-}
+func Problem(err error) *report.Problem { return failure.Problem(err) }
 
 // Detail returns what only a person at the terminal may read about an error.
-func Detail(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Detail
-	}
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
+func Detail(err error) string { return failure.Detail(err) }
 
 // Connect opens one connection. The error has a code.
 func Connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {

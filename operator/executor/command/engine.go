@@ -1,0 +1,95 @@
+package command
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"ptah.run/ptah/operator/artifact"
+	"ptah.run/ptah/operator/executor/failure"
+	"ptah.run/ptah/operator/executor/journal"
+	mysqltarget "ptah.run/ptah/operator/executor/mysql/target"
+	"ptah.run/ptah/operator/executor/postgresql/target"
+	"ptah.run/ptah/operator/plan/report"
+)
+
+// database is one database of one engine.
+type database interface {
+	// dialect and product are the engine's names in a report and for a person.
+	dialect() string
+	product() string
+	identity() string
+	// mode is the transaction mode for one that was asked for, or for none. It refuses what the engine cannot keep.
+	mode(asked string) (report.TransactionMode, error)
+	// observe reads the database. The reading is empty where it fails before.
+	observe(ctx context.Context, f *databaseFlags, getenv func(string) string) (reading, error)
+	apply(ctx context.Context, request applyRequest, getenv func(string) string) (report.SchemaApply, error)
+}
+
+// reading is what a database held, with the ways to compare it.
+type reading interface {
+	version() string
+	fingerprint() string
+	drift(ctx context.Context, request planRequest) (planResult, error)
+	plan(ctx context.Context, request planRequest) (planResult, error)
+}
+
+// planRequest is what a comparison needs beside the reading.
+type planRequest struct {
+	files  []artifact.File
+	flags  *databaseFlags
+	mode   report.TransactionMode
+	getenv func(string) string
+}
+
+// planResult is what a comparison came to.
+type planResult struct {
+	findings []report.Finding
+	document *report.Plan // nil where nothing differs, and for drift
+	bytes    []byte
+}
+
+// applyRequest is what an apply needs.
+type applyRequest struct {
+	data                        []byte
+	expect                      string
+	protected                   []string
+	strict, dryRun              bool
+	connectTimeout, lockTimeout time.Duration
+	journal                     func(journal.Event) error
+}
+
+// database reads the database URL, whose scheme names the engine.
+func (a *app) database(f *databaseFlags) (database, error) {
+	text, err := a.url(f)
+	if err != nil {
+		return nil, err
+	}
+	if mysqltarget.Scheme(text) {
+		t, err := mysqltarget.Parse(text)
+		if err != nil {
+			return nil, failure.New(report.CodeInvalidInput, err.Error())
+		}
+		return mysqlDatabase{t}, nil
+	}
+	t, err := target.Parse(text)
+	if err != nil {
+		return nil, failure.New(report.CodeInvalidInput, err.Error())
+	}
+	return postgresqlDatabase{t}, nil
+}
+
+func (a *app) url(f *databaseFlags) (string, error) {
+	if f.urlFile == "" {
+		return a.Getenv("PTAH_DB_URL"), nil
+	}
+	info, err := os.Stat(f.urlFile)
+	if err != nil || info.Size() > maxURLFile {
+		return "", failure.New(report.CodeInvalidInput, "the file with the database URL cannot be read or is larger than 64 KiB")
+	}
+	data, err := os.ReadFile(f.urlFile)
+	if err != nil {
+		return "", failure.New(report.CodeInvalidInput, "the file with the database URL cannot be read")
+	}
+	return string(data), nil
+}

@@ -1,0 +1,91 @@
+package command
+
+import (
+	"context"
+
+	"ptah.run/ptah/operator/executor/failure"
+	"ptah.run/ptah/operator/executor/postgresql/apply"
+	"ptah.run/ptah/operator/executor/postgresql/observe"
+	"ptah.run/ptah/operator/executor/postgresql/planner"
+	"ptah.run/ptah/operator/executor/postgresql/scratch"
+	"ptah.run/ptah/operator/executor/postgresql/target"
+	"ptah.run/ptah/operator/plan/report"
+)
+
+type postgresqlDatabase struct{ target *target.Target }
+
+func (d postgresqlDatabase) dialect() string  { return report.DialectPostgreSQL }
+func (d postgresqlDatabase) product() string  { return "PostgreSQL" }
+func (d postgresqlDatabase) identity() string { return d.target.Identity() }
+
+func (d postgresqlDatabase) mode(asked string) (report.TransactionMode, error) {
+	if asked == "" {
+		return report.TransactionFile, nil
+	}
+	return report.TransactionMode(asked), nil
+}
+
+func (d postgresqlDatabase) observe(ctx context.Context, f *databaseFlags, getenv func(string) string) (reading, error) {
+	binaries, err := scratch.Binaries(getenv)
+	if err != nil {
+		return nil, failure.New(report.CodeInternal, err.Error())
+	}
+	config, err := d.target.Config(f.connectTimeout)
+	if err != nil {
+		return nil, failure.New(report.CodeInvalidInput, err.Error())
+	}
+	conn, err := target.Connect(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	state, err := observe.Reader{Binaries: binaries, Environment: d.target.Environment(f.connectTimeout), Role: d.target.Role,
+		LockTimeout: f.lockTimeout, Exclude: f.exclude}.Read(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	return postgresqlReading{state, d.target.SearchPath}, nil
+}
+
+func (d postgresqlDatabase) apply(ctx context.Context, request applyRequest, getenv func(string) string) (report.SchemaApply, error) {
+	binaries, err := scratch.Binaries(getenv)
+	if err != nil {
+		return report.SchemaApply{ContractVersion: report.ContractVersion, Dialect: report.DialectPostgreSQL,
+			TargetIdentity: d.identity()}, failure.New(report.CodeInternal, err.Error())
+	}
+	return apply.Run(ctx, apply.Request{Target: d.target, Data: request.data, ExpectDigest: request.expect,
+		Protected: request.protected, Strict: request.strict, DryRun: request.dryRun, ConnectTimeout: request.connectTimeout,
+		LockTimeout: request.lockTimeout, Binaries: binaries, Journal: request.journal})
+}
+
+type postgresqlReading struct {
+	state      *observe.State
+	searchPath string
+}
+
+func (r postgresqlReading) version() string     { return r.state.Version }
+func (r postgresqlReading) fingerprint() string { return r.state.Fingerprint }
+
+func (r postgresqlReading) request(p planRequest) planner.Request {
+	request := planner.Request{State: r.state, SearchPath: r.searchPath, Exclude: p.flags.exclude, Protected: p.flags.protected,
+		Mode: p.mode, Getenv: p.getenv}
+	for _, file := range p.files {
+		request.Desired = append(request.Desired, planner.File{Name: file.Name, SQL: string(file.Data)})
+	}
+	return request
+}
+
+func (r postgresqlReading) drift(ctx context.Context, p planRequest) (planResult, error) {
+	return postgresqlResult(planner.Drift(ctx, r.request(p)))
+}
+
+func (r postgresqlReading) plan(ctx context.Context, p planRequest) (planResult, error) {
+	return postgresqlResult(planner.Plan(ctx, r.request(p)))
+}
+
+func postgresqlResult(result *planner.Result, err error) (planResult, error) {
+	if err != nil {
+		return planResult{}, err
+	}
+	return planResult{result.Findings, result.Document, result.Bytes}, nil
+}

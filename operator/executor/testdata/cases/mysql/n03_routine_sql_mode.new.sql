@@ -1,0 +1,2 @@
+SET sql_mode = 'ANSI_QUOTES';
+CREATE PROCEDURE p() SELECT 1;

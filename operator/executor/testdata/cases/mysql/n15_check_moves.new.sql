@@ -1,0 +1,2 @@
+CREATE TABLE a(x int);
+CREATE TABLE b(x int, CONSTRAINT c CHECK (x > 0));

@@ -1,0 +1,2 @@
+CREATE TABLE b(x int);
+CREATE TABLE a(x int, CONSTRAINT c CHECK (x > 0));

@@ -1,0 +1,1 @@
+CREATE TABLE t(d int, b int, a int, c int);

@@ -1,0 +1,2 @@
+CREATE TABLE t(a int);
+CREATE TABLE v(a int);

@@ -1,0 +1,2 @@
+CREATE TABLE t(a int);
+CREATE VIEW v AS SELECT a FROM t;

@@ -1,0 +1,1 @@
+CREATE TABLE t(g point NOT NULL SRID 0);

@@ -1,0 +1,2 @@
+CREATE TABLE p(a varchar(9) PRIMARY KEY) CHARSET=utf8mb4;
+CREATE TABLE c(a varchar(9), FOREIGN KEY (a) REFERENCES p(a)) CHARSET=utf8mb4;

@@ -1,0 +1,1 @@
+CREATE TABLE t(a enum('c','a'), s set('y','x','z'));

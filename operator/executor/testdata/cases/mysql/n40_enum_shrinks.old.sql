@@ -1,0 +1,1 @@
+CREATE TABLE t(a enum('a','b','c'), s set('x','y'));

@@ -1,0 +1,1 @@
+CREATE TABLE t(abc int, KEY kX (abc));

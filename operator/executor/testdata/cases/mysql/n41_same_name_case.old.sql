@@ -1,0 +1,1 @@
+CREATE TABLE t(Abc int, KEY Kx (Abc));

@@ -1,0 +1,1 @@
+CREATE TABLE `tä`(`sé``l` int COMMENT 'ü''"');

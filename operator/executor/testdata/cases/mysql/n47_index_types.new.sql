@@ -1,0 +1,1 @@
+CREATE TABLE t(a int, b text, KEY k(a) USING BTREE COMMENT 'x', FULLTEXT KEY f(b) WITH PARSER ngram);

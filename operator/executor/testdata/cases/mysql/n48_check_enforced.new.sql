@@ -1,0 +1,1 @@
+CREATE TABLE t(a int, CONSTRAINT c CHECK (a>0));

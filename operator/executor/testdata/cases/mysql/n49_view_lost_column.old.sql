@@ -1,0 +1,3 @@
+CREATE TABLE t(a int, b int);
+CREATE VIEW v AS SELECT a, b FROM t;
+CREATE VIEW w AS SELECT b FROM v;
