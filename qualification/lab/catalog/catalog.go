@@ -24,12 +24,13 @@ const (
 	Node         Role = "node"          // a Kubernetes node for kind
 	Registry     Role = "registry"      // an OCI registry
 	PostgreSQL   Role = "postgresql"    // a PostgreSQL server
+	MySQL        Role = "mysql"         // a MySQL server
 	LoadBalancer Role = "load-balancer" // what kind puts in front of several control planes
 	ExecutorBase Role = "executor-base" // the servers that the executor image carries
 )
 
 // Roles lists the roles there are.
-var Roles = []Role{Node, Registry, PostgreSQL, LoadBalancer, ExecutorBase}
+var Roles = []Role{Node, Registry, PostgreSQL, MySQL, LoadBalancer, ExecutorBase}
 
 // Catalog is the whole file.
 type Catalog struct {
@@ -104,6 +105,7 @@ type RegistryPin struct {
 // Recipe names what an image is built from.
 type Recipe struct {
 	Filesystem string            `json:"filesystem,omitempty"`
+	Beside     string            `json:"beside,omitempty"`   // a second file system, of which the recipe takes single files
 	Programs   map[string]string `json:"programs,omitempty"` // part of the image to program set
 }
 
@@ -303,7 +305,10 @@ func (c *Catalog) validateImage(image Image) error {
 	if image.Modules == nil {
 		return nil
 	}
-	if name := image.Modules.Filesystem; name != "" {
+	for _, name := range []string{image.Modules.Filesystem, image.Modules.Beside} {
+		if name == "" {
+			continue
+		}
 		if _, err := c.Filesystem(name); err != nil {
 			return err
 		}

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-//go:embed boundedruntime/*.go forwarder/*.go pause/*.go postgresqlstart/*.go
+//go:embed boundedruntime/*.go forwarder/*.go mysqlstart/*.go pause/*.go postgresqlstart/*.go
 var sources embed.FS
 
 // Names are the programs there are.
-var Names = []string{"boundedruntime", "forwarder", "pause", "postgresqlstart"}
+var Names = []string{"boundedruntime", "forwarder", "mysqlstart", "pause", "postgresqlstart"}
 
 // Source returns a program's files by name, tests left out, with a go.mod for the given Go version.
 func Source(name string, goVersion string) (map[string][]byte, error) {

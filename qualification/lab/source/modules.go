@@ -58,12 +58,15 @@ type layerRecipe struct {
 	name  string
 	own   []string // the lab's own programs it needs
 	build func(ctx context.Context, w *layer.Writer, in inputs) error
+	// beside says that the layer takes files of the second file system, and none of the first.
+	beside bool
 }
 
 // inputs are what a layer is made from.
 type inputs struct {
 	entry      catalog.Image
 	filesystem *layer.File       // nil where the image starts from nothing
+	beside     *layer.File       // nil where the image needs no second file system
 	parts      map[string]string // part to folder
 	own        map[string]string // own program to file
 }
@@ -88,6 +91,12 @@ func (m *Modules) Image(ctx context.Context, entry catalog.Image) (v1.Image, err
 		}
 		in.filesystem = filesystem
 		layers = append(layers, filesystem)
+	}
+	if name := entry.Modules.Beside; name != "" {
+		var err error
+		if in.beside, err = m.Filesystem(ctx, name); err != nil {
+			return nil, err
+		}
 	}
 	built, err := m.layers(ctx, recipe, in)
 	if err != nil {
@@ -142,8 +151,14 @@ func (m *Modules) layers(ctx context.Context, r recipe, in inputs) ([]v1.Layer, 
 func (m *Modules) describe(r recipe, one layerRecipe, in inputs) (map[string]any, error) {
 	described := map[string]any{"recipe": imageRecipe, "version": r.version, "layer": one.name,
 		"release": in.entry.Release, "architecture": runtime.GOARCH}
-	if in.filesystem != nil {
+	if in.filesystem != nil && !one.beside {
 		described["filesystem"] = in.filesystem.Meta.DiffID
+	}
+	if one.beside {
+		if in.beside == nil {
+			return nil, fmt.Errorf("the image catalogue names no second file system for the %s image %s", in.entry.Role, in.entry.Version)
+		}
+		described["beside"] = in.beside.Meta.DiffID
 	}
 	for _, part := range r.parts {
 		set, err := m.part(in.entry, part)

@@ -61,9 +61,19 @@ var recipes = map[catalog.Role]recipe{
 			return config
 		},
 	},
+	catalog.MySQL: {
+		version: 1,
+		layers:  []layerRecipe{{name: "server", own: []string{"mysqlstart"}, build: mysqlFiles}},
+		config: fixed(v1.Config{
+			Env:          []string{searchPath, "LANG=C.UTF-8"},
+			User:         fmt.Sprintf("%d:%d", UnprivilegedID, UnprivilegedID),
+			Entrypoint:   []string{"/usr/local/bin/mysql-start"},
+			ExposedPorts: map[string]struct{}{"3306/tcp": {}},
+		}),
+	},
 	catalog.ExecutorBase: {
 		version: 2,
-		layers:  []layerRecipe{{name: "base", build: executorBaseFiles}},
+		layers:  []layerRecipe{{name: "base", build: executorBaseFiles}, {name: "mysql", build: mysqlServer, beside: true}},
 		config:  databaseConfig,
 	},
 }
@@ -142,6 +152,19 @@ func postgresqlFiles(ctx context.Context, w *layer.Writer, in inputs) error {
 		}
 	}
 	return w.FromFile("usr/local/bin/postgresql-start", in.own["postgresqlstart"], 0o755, layer.Root)
+}
+
+func mysqlFiles(_ context.Context, w *layer.Writer, in inputs) error {
+	if err := users(w); err != nil {
+		return err
+	}
+	if err := packageList(w, in.filesystem); err != nil {
+		return err
+	}
+	if err := w.Dir("var/lib/mysql", 0o755, layer.Owner{UID: UnprivilegedID, GID: UnprivilegedID}); err != nil {
+		return err
+	}
+	return w.FromFile("usr/local/bin/mysql-start", in.own["mysqlstart"], 0o755, layer.Root)
 }
 
 func executorBaseFiles(ctx context.Context, w *layer.Writer, in inputs) error {

@@ -159,7 +159,7 @@ func TestProgramsTakeTheNamesTheCatalogueGivesThem(t *testing.T) {
 
 func TestTheLabsOwnProgramsBuild(t *testing.T) {
 	m := modules(t)
-	for _, program := range []string{"boundedruntime", "forwarder", "pause", "postgresqlstart"} {
+	for _, program := range []string{"boundedruntime", "forwarder", "mysqlstart", "pause", "postgresqlstart"} {
 		file, err := m.Programs.Own(context.Background(), program)
 		if err != nil {
 			t.Fatal(err)
