@@ -1,13 +1,17 @@
 package receiver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -428,6 +432,46 @@ func TestSlotsBoundWhatIsWorkedOnAtOnce(t *testing.T) {
 	}
 	if len(w.server.slots) != cap(w.server.slots)-1 {
 		t.Error("a slot was not given back")
+	}
+}
+
+// hangingBody is a body of which nothing arrives until it is released.
+type hangingBody struct {
+	reached, release chan struct{}
+	once             sync.Once
+	io.Reader
+}
+
+func (b *hangingBody) Read(into []byte) (int, error) {
+	b.once.Do(func() { close(b.reached) })
+	<-b.release
+	return b.Reader.Read(into)
+}
+
+func TestAPodThatHangsTakesOneSlotAndKeepsNobodyElseOut(t *testing.T) {
+	w := newWorld(t, delivery.OperationRefresh)
+	body := w.document(t)
+	hanging := &hangingBody{reached: make(chan struct{}), release: make(chan struct{}), Reader: bytes.NewReader(body)}
+	first := make(chan *httptest.ResponseRecorder, 1)
+	go func() {
+		first <- w.put(body, func(r *http.Request) { r.Body = io.NopCloser(hanging) })
+	}()
+	<-hanging.reached
+	for range cap(w.server.slots) + 1 {
+		response := w.put(body)
+		if response.Code != http.StatusServiceUnavailable || !strings.Contains(response.Body.String(), "another request of this operation") {
+			t.Fatalf("status %d %s, want 503 while the first request hangs", response.Code, response.Body)
+		}
+	}
+	if len(w.server.slots) != 1 {
+		t.Errorf("%d slots are taken by one Pod, want 1", len(w.server.slots))
+	}
+	close(hanging.release)
+	if response := <-first; response.Code != http.StatusOK {
+		t.Errorf("the first request ended with status %d %s", response.Code, response.Body)
+	}
+	if response := w.put(body); response.Code != http.StatusOK {
+		t.Errorf("after its end: status %d %s", response.Code, response.Body)
 	}
 }
 

@@ -64,6 +64,11 @@ func (s *Server) handle(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if refused != nil {
 		return refused
 	}
+	// Only the Pod itself comes this far, so that nobody else can hold its place.
+	if !s.underway.begin(publication) {
+		return refuse(http.StatusServiceUnavailable, "another request of this operation is being worked on; try again")
+	}
+	defer s.underway.end(publication)
 	found, refused := s.authorize(ctx, given.claimed, account)
 	if refused != nil {
 		return refused

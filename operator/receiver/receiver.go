@@ -71,6 +71,7 @@ type Server struct {
 	certDir  string
 	port     int
 	slots    chan struct{}
+	underway underway
 	serving  atomic.Bool
 	reviews  *reviewCache
 }

@@ -353,6 +353,59 @@ func TestADefiniteRefusalOfTheApplyJobWithdrawsTheMark(t *testing.T) {
 	}
 }
 
+// policyChanges are what somebody can do to a verification policy between an approval and its dispatch.
+var policyChanges = map[string]func(*testing.T, *world, *corev1.ConfigMap){
+	"another content": func(t *testing.T, w *world, policy *corev1.ConfigMap) {
+		policy.Data["policy.yaml"] += "# reviewed\n"
+		if err := w.client.Update(context.Background(), policy); err != nil {
+			t.Fatal(err)
+		}
+	},
+	"gone": func(t *testing.T, w *world, policy *corev1.ConfigMap) {
+		if err := w.client.Delete(context.Background(), policy); err != nil {
+			t.Fatal(err)
+		}
+	},
+}
+
+func TestAPolicyThatChangesWhileAnApprovedApplyWaitsRetiresIt(t *testing.T) {
+	for name, change := range policyChanges {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := awaiting(t, w)
+			w.approve("first")
+			w.answer = func(request string) error {
+				if request == "create Job apply" {
+					return refusals["forbidden"]
+				}
+				return nil
+			}
+			w.mustPass(r)
+			policy := &corev1.ConfigMap{}
+			if err := w.client.Get(context.Background(), client.ObjectKey{Namespace: testNamespace, Name: policyName}, policy); err != nil {
+				t.Fatal(err)
+			}
+			change(t, w, policy)
+			w.answer = nil
+			w.clock.Step(31 * time.Second)
+			for range 3 {
+				w.mustPass(r)
+				w.runPods()
+			}
+			s := w.get()
+			if len(w.executed) != 0 || len(w.applyJobs) != 0 {
+				t.Errorf("%d plans ran in %d claims after the policy changed", len(w.executed), len(w.applyJobs))
+			}
+			if claim := s.Status.ActiveOperation; claim != nil && claim.Type == ptahv1.OperationApply {
+				t.Errorf("the claim stands: %+v", claim)
+			}
+			if s.Status.Plan != nil && s.Status.Plan.Approval != nil {
+				t.Error("the plan still carries the approval")
+			}
+		})
+	}
+}
+
 func TestAnUncertainCreateIsAdoptedWhereTheJobExistsAndNeverRepeated(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault fault

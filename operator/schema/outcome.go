@@ -65,11 +65,22 @@ func (p *pass) resumeApply(ctx context.Context, claim *ptahv1.ActiveOperationSta
 	if claim.RetryNotBefore != nil && p.now.Before(claim.RetryNotBefore.Time) {
 		return wakeAfter(claim.RetryNotBefore.Sub(p.now)), nil
 	}
+	// Time may have passed since the claim, and the policy is no part of the resource, whose change would be seen.
+	policy, unusable, err := readPolicy(ctx, p.Live, p.schema.Namespace, claim.Source.VerificationPolicy.From)
+	if err != nil {
+		return stop(), err
+	}
+	if unusable != nil || policy.UID != current.VerificationPolicyUID || policy.Digest != current.VerificationPolicyDigest {
+		if _, err := p.invalidatePolicy(); err != nil {
+			return stop(), err
+		}
+		return p.retireApply(ctx)
+	}
 	if claim.ApprovalRef == nil {
 		return p.dispatchApply(ctx, nil)
 	}
 	approval := &ptahv1.PtahSchemaApproval{}
-	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.schema.Namespace, Name: claim.ApprovalRef.Name}, approval)
+	err = p.Live.Get(ctx, client.ObjectKey{Namespace: p.schema.Namespace, Name: claim.ApprovalRef.Name}, approval)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return stop(), fmt.Errorf("read approval %s: %w", claim.ApprovalRef.Name, err)
 	}

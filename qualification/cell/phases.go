@@ -25,7 +25,7 @@ import (
 
 // together is how many scenarios that allow it run at the same time. They mostly wait for Pods, so that it is more than
 // the processors of a small machine, and the same on every machine, so that runs compare.
-const together = "3"
+const together = "5"
 
 // grace is how much longer than its own timeout the process of a phase may take to say that its time is up.
 const grace = time.Minute

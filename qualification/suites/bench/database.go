@@ -38,11 +38,20 @@ func (d *Database) Exec(ctx context.Context, statements ...string) error {
 	return d.Database.Exec(ctx, handApplication, statements...)
 }
 
-// Columns lists "table.column" of every table of the database outside the system schemas, sorted.
-func (d *Database) Columns(ctx context.Context) ([]string, error) {
+// Session opens a session by hand, for a person who keeps it. The caller closes it.
+func (d *Database) Session(ctx context.Context) (*pgx.Conn, error) {
 	connection, err := pgx.Connect(ctx, d.LocalURL(handApplication))
 	if err != nil {
 		return nil, fmt.Errorf("connect to database %s: %w", d.Name, err)
+	}
+	return connection, nil
+}
+
+// Columns lists "table.column" of every table of the database outside the system schemas, sorted.
+func (d *Database) Columns(ctx context.Context) ([]string, error) {
+	connection, err := d.Session(ctx)
+	if err != nil {
+		return nil, err
 	}
 	defer connection.Close(ctx)
 	rows, err := connection.Query(ctx, `SELECT table_name || '.' || column_name FROM information_schema.columns

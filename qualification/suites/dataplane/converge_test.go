@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,20 +15,21 @@ import (
 
 	"ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/qualification/suites/bench"
+	"ptah.run/ptah/qualification/suites/subject"
 )
 
 func TestConvergeFromEmptyAfterApproval(t *testing.T) {
 	scenario(t, "converge-from-empty-after-approval", func(ctx context.Context, s *bench.Scenario) {
 		// No refresh of the schedule falls into the Apply, whose requests are counted.
-		subject := prepare(ctx, s, firstVersion, 10*time.Minute)
+		one := subject.Prepare(ctx, s, subject.FirstVersion, 10*time.Minute)
 		began := time.Now()
-		subject.declare(ctx)
-		waiting, _ := subject.await(ctx, "a plan that waits for approval", bench.AwaitingApproval)
-		before := subject.journal(began)
+		one.Declare(ctx)
+		waiting, _ := one.Await(ctx, "a plan that waits for approval", bench.AwaitingApproval)
+		before := one.Journal(began)
 		s.Observe("statements before the approval", len(before.Reads))
 		s.Check("nothing written before the approval", len(before.Writes) == 0, "the server's journal shows %d writing statements before an approval existed: %v", len(before.Writes), before.Writes)
-		s.Check("database still empty before the approval", len(subject.columns(ctx)) == 0, "the database must be empty before the approval")
-		s.Check("plan is bound to the artifact", waiting.Status.Plan.ArtifactDigest == subject.artifact.Digest, "plan names artifact %s, published was %s", waiting.Status.Plan.ArtifactDigest, subject.artifact.Digest)
+		s.Check("database still empty before the approval", len(one.Columns(ctx)) == 0, "the database must be empty before the approval")
+		s.Check("plan is bound to the artifact", waiting.Status.Plan.ArtifactDigest == one.Artifact.Digest, "plan names artifact %s, published was %s", waiting.Status.Plan.ArtifactDigest, one.Artifact.Digest)
 
 		// Control: an approval of another fingerprint is refused, so that admission is known to compare.
 		wrong := bench.Approval(waiting, "wrong")
@@ -36,48 +38,48 @@ func TestConvergeFromEmptyAfterApproval(t *testing.T) {
 		s.Check("control: approval of another plan refused", apierrors.IsForbidden(err) || apierrors.IsInvalid(err), "an approval with a foreign fingerprint must be refused, got %v", err)
 
 		approved := time.Now()
-		subject.approve(ctx, waiting, "first")
+		one.Approve(ctx, waiting, "first")
 		admitted := time.Now()
-		schema, seen := subject.await(ctx, "proven convergence", bench.InSync)
-		s.Check("one Apply", len(operations(seen, v1alpha1.OperationApply)) == 1, "%d operations of type Apply were seen", len(operations(seen, v1alpha1.OperationApply)))
-		time.Sleep(afterwork)
-		s.Measure("apply", subject.key.String(), admitted, time.Now())
-		after := subject.journal(approved)
+		schema, seen := one.Await(ctx, "proven convergence", bench.InSync)
+		s.Check("one Apply", len(subject.Operations(seen, v1alpha1.OperationApply)) == 1, "%d operations of type Apply were seen", len(subject.Operations(seen, v1alpha1.OperationApply)))
+		time.Sleep(subject.Afterwork)
+		s.Measure("apply", one.Key.String(), admitted, time.Now())
+		after := one.Journal(approved)
 		s.Observe("writing statements of the Apply", after.Writes)
 		s.Check("control: the journal shows the approved statements", len(after.Writes) >= int(waiting.Status.Plan.StatementCount), "the journal shows %d writing statements, the plan has %d", len(after.Writes), waiting.Status.Plan.StatementCount)
 		want := []string{"customers.email", "customers.id", "orders.customer_id", "orders.id", "orders.total"}
-		s.Check("database has the declared tables", slices.Equal(subject.columns(ctx), want), "columns are %v, want %v", subject.columns(ctx), want)
+		s.Check("database has the declared tables", slices.Equal(one.Columns(ctx), want), "columns are %v, want %v", one.Columns(ctx), want)
 		s.Check("the Apply is credited", schema.Status.Applied != nil && schema.Status.Applied.PlanFingerprint == waiting.Status.Plan.Fingerprint, "status.applied must name the approved plan")
 	})
 }
 
 func TestSecondRefreshChangesNothing(t *testing.T) {
 	scenario(t, "second-refresh-changes-nothing", func(ctx context.Context, s *bench.Scenario) {
-		subject := prepare(ctx, s, firstVersion, interval)
-		schema := subject.converge(ctx)
+		one := subject.Prepare(ctx, s, subject.FirstVersion, subject.Interval)
+		schema := one.Converge(ctx)
 		// Control: the same inventory does see the writes of the convergence.
-		inventory := subject.inventory(ctx)
-		s.Check("control: the inventory holds the plan and approval", inventory["plans"] == 1 && inventory["approvals"] == 1, "inventory after convergence is %v", inventory)
-		events := subject.events(ctx)
+		held := inventory(ctx, one)
+		s.Check("control: the inventory holds the plan and approval", held["plans"] == 1 && held["approvals"] == 1, "inventory after convergence is %v", held)
+		told := events(ctx, one)
 		began := time.Now()
 		finished := 0
 		last := schema.Status.LastSuccessfulReconciliation
-		_, seen := subject.await(ctx, "three more refreshes", func(now *v1alpha1.PtahSchema) bool {
+		_, seen := one.Await(ctx, "three more refreshes", func(now *v1alpha1.PtahSchema) bool {
 			if success := now.Status.LastSuccessfulReconciliation; bench.Settled(now) && success != nil && !success.Equal(last) {
 				finished, last = finished+1, success
 			}
 			return finished == 3
 		})
-		time.Sleep(afterwork) // so that no other scenario begins within what is measured
-		for _, refresh := range operations(seen, v1alpha1.OperationRefresh) {
-			s.Measure("refresh", subject.key.String(), refresh.from, refresh.to)
+		time.Sleep(subject.Afterwork) // so that no other scenario begins within what is measured
+		for _, refresh := range subject.Operations(seen, v1alpha1.OperationRefresh) {
+			s.Measure("refresh", one.Key.String(), refresh.From, refresh.To)
 		}
-		journal := subject.journal(began)
+		journal := one.Journal(began)
 		s.Check("nothing written", len(journal.Writes) == 0, "the journal shows writing statements: %v", journal.Writes)
 		s.Check("control: the database was read", len(journal.Reads) > 0, "the journal shows no reading either, so it proves nothing")
-		now := subject.inventory(ctx)
-		s.Check("no plan, chunk or approval added", now["plans"] == inventory["plans"] && now["chunks"] == inventory["chunks"] && now["approvals"] == inventory["approvals"], "inventory was %v and is %v", inventory, now)
-		s.Check("no event added", subject.events(ctx) == events, "there were %d events of the schema and are %d", events, subject.events(ctx))
+		now := inventory(ctx, one)
+		s.Check("no plan, chunk or approval added", maps.Equal(now, held), "inventory was %v and is %v", held, now)
+		s.Check("no event added", events(ctx, one) == told, "there were %d events of the schema and are %d", told, events(ctx, one))
 		for _, state := range seen {
 			if !s.Check("stays in sync", state.Ready == "True", "Ready became %s (%s) during a refresh", state.Ready, state.Reason) {
 				break
@@ -86,12 +88,13 @@ func TestSecondRefreshChangesNothing(t *testing.T) {
 	})
 }
 
-func (s *subject) inventory(ctx context.Context) map[string]int {
+// inventory counts what a refresh may leave behind.
+func inventory(ctx context.Context, s *subject.Subject) map[string]int {
 	s.T.Helper()
 	lists := map[string]client.ObjectList{"plans": &v1alpha1.PtahSchemaPlanList{}, "chunks": &v1alpha1.PtahSchemaPlanChunkList{}, "approvals": &v1alpha1.PtahSchemaApprovalList{}}
 	counts := map[string]int{}
 	for name, list := range lists {
-		s.Fixture(s.Bench.Client.List(ctx, list, client.InNamespace(s.key.Namespace)))
+		s.Fixture(s.Bench.Client.List(ctx, list, client.InNamespace(s.Key.Namespace)))
 		switch items := list.(type) {
 		case *v1alpha1.PtahSchemaPlanList:
 			counts[name] = len(items.Items)
@@ -104,10 +107,10 @@ func (s *subject) inventory(ctx context.Context) map[string]int {
 	return counts
 }
 
-func (s *subject) events(ctx context.Context) int {
+func events(ctx context.Context, s *subject.Subject) int {
 	s.T.Helper()
 	events := &corev1.EventList{}
-	s.Fixture(s.Bench.Client.List(ctx, events, client.InNamespace(s.key.Namespace)))
+	s.Fixture(s.Bench.Client.List(ctx, events, client.InNamespace(s.Key.Namespace)))
 	count := 0
 	for _, event := range events.Items {
 		if event.InvolvedObject.Kind == "PtahSchema" {
@@ -120,9 +123,9 @@ func (s *subject) events(ctx context.Context) int {
 func TestTypedApproverReplaced(t *testing.T) {
 	t.Parallel()
 	scenario(t, "typed-approver-replaced", func(ctx context.Context, s *bench.Scenario) {
-		subject := prepare(ctx, s, firstVersion, 10*time.Minute)
-		subject.declare(ctx)
-		waiting, _ := subject.await(ctx, "a plan that waits for approval", bench.AwaitingApproval)
+		one := subject.Prepare(ctx, s, subject.FirstVersion, 10*time.Minute)
+		one.Declare(ctx)
+		waiting, _ := one.Await(ctx, "a plan that waits for approval", bench.AwaitingApproval)
 		approval := bench.Approval(waiting, "typed")
 		approval.Spec.Approver = v1alpha1.ApprovalIdentity{Username: "mallory", Groups: []string{"auditors"}}
 		s.Witness("typed username", approval.Spec.Approver.Username)
@@ -139,7 +142,7 @@ func TestTypedApproverReplaced(t *testing.T) {
 		s.Check("authenticated name is stored", stored.Spec.Approver.Username == "alice@example.com", "approver is %q, want the authenticated alice@example.com", stored.Spec.Approver.Username)
 		s.Check("typed groups are gone", !slices.Contains(stored.Spec.Approver.Groups, "auditors") && slices.Contains(stored.Spec.Approver.Groups, "approvers"), "groups are %v", stored.Spec.Approver.Groups)
 		s.Check("time is stamped", !stored.Spec.ApprovedAt.IsZero() && stored.Spec.MutationRequestUID != "", "approvedAt and mutationRequestUID must be stamped")
-		schema, _ := subject.await(ctx, "proven convergence", bench.InSync)
+		schema, _ := one.Await(ctx, "proven convergence", bench.InSync)
 		s.Check("the plan was applied on that approval", schema.Status.Applied != nil, "status.applied must be set")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ptah.run/ptah/qualification/suites/bench"
+	"ptah.run/ptah/qualification/suites/subject"
 	"ptah.run/ptah/qualification/suites/transcript"
 )
 
@@ -37,7 +38,7 @@ func TestDocumentedFirstChange(t *testing.T) {
 		for _, step := range steps {
 			// The reader's shell has the workspace's environment.
 			step.Command = "source .ptah/env\n" + step.Command
-			bounded, cancel := context.WithTimeout(ctx, patience)
+			bounded, cancel := context.WithTimeout(ctx, subject.Patience)
 			output, err := transcript.Run(bounded, step, root, environment)
 			cancel()
 			s.Observe("line "+strconv.Itoa(step.Line), output)

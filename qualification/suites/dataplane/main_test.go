@@ -5,47 +5,18 @@ package dataplane
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 
-	"sigs.k8s.io/e2e-framework/pkg/env"
-	"sigs.k8s.io/e2e-framework/pkg/envconf"
-	"sigs.k8s.io/e2e-framework/pkg/features"
-
-	"ptah.run/ptah/qualification/lab"
 	"ptah.run/ptah/qualification/suites/bench"
 )
 
-var (
-	suite env.Environment
-	table *bench.Bench
-)
+var suite bench.Suite
 
-func TestMain(m *testing.M) {
-	if os.Getenv(lab.EnvironmentVariable) == "" {
-		os.Exit(m.Run()) // the probes' own tests; each scenario says that it is not run
-	}
-	var err error
-	if table, err = bench.Open(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	suite = env.NewWithKubeConfig(table.Lab.Kubeconfig)
-	suite.Finish(func(ctx context.Context, _ *envconf.Config) (context.Context, error) {
-		return ctx, table.Book.Close()
-	})
-	os.Exit(suite.Run(m))
-}
+func TestMain(m *testing.M) { os.Exit(suite.Main(m)) }
 
-// scenario runs one scenario of the catalogue as one feature.
+// scenario reports one scenario of the catalogue.
 func scenario(t *testing.T, name string, run func(context.Context, *bench.Scenario)) {
 	t.Helper()
-	if suite == nil {
-		t.Skipf("not-run: %s is not set, a scenario needs a lab (ptah-qualify run)", lab.EnvironmentVariable)
-	}
-	suite.Test(t, features.New(name).Assess(name, func(ctx context.Context, t *testing.T, _ *envconf.Config) context.Context {
-		table.Scenario(t, name, func(s *bench.Scenario) { run(ctx, s) })
-		return ctx
-	}).Feature())
+	suite.Scenario(t, name, run)
 }

@@ -2,23 +2,19 @@ package dataplane
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
-	"ptah.run/ptah/qualification/lab/tenant"
 	"ptah.run/ptah/qualification/suites/bench"
+	"ptah.run/ptah/qualification/suites/subject"
 )
 
 // driftInterval is longer than a refresh takes while other scenarios run, so that the bound is the interval's own.
@@ -27,26 +23,26 @@ const driftInterval = 20 * time.Second
 func TestDriftSeenWithinOneInterval(t *testing.T) {
 	t.Parallel()
 	scenario(t, "drift-seen-within-one-interval", func(ctx context.Context, s *bench.Scenario) {
-		subject := prepare(ctx, s, firstVersion, driftInterval)
-		schema := subject.converge(ctx)
+		one := subject.Prepare(ctx, s, subject.FirstVersion, driftInterval)
+		schema := one.Converge(ctx)
 		s.Check("control: no drift before", bench.Condition(schema, v1alpha1.ConditionDriftDetected, metav1.ConditionFalse, ""), "DriftDetected must be False before the change")
-		s.Fixture(subject.database.Exec(ctx, "ALTER TABLE orders ADD COLUMN note text"))
+		s.Fixture(one.Database.Exec(ctx, "ALTER TABLE orders ADD COLUMN note text"))
 		changed := time.Now()
-		s.Witness("columns after the change by hand", subject.columns(ctx))
-		drifted, seen := subject.await(ctx, "drift", func(now *v1alpha1.PtahSchema) bool {
+		s.Witness("columns after the change by hand", one.Columns(ctx))
+		drifted, seen := one.Await(ctx, "drift", func(now *v1alpha1.PtahSchema) bool {
 			return bench.Settled(now) && bench.Condition(now, v1alpha1.ConditionDriftDetected, metav1.ConditionTrue, "")
 		})
 		// A refresh that was already reading when the change was made cannot have seen it; the next one starts
 		// within an interval, its slot included, and must.
-		refreshes := operations(seen, v1alpha1.OperationRefresh)
-		s.Need("a refresh saw it", errorUnless(len(refreshes) > 0, "no refresh was seen between the change and the drift"))
-		started := refreshes[len(refreshes)-1].from
+		refreshes := subject.Operations(seen, v1alpha1.OperationRefresh)
+		s.Need("a refresh saw it", subject.ErrorUnless(len(refreshes) > 0, "no refresh was seen between the change and the drift"))
+		started := refreshes[len(refreshes)-1].From
 		s.Observe("seconds from the change to the refresh that saw it", started.Sub(changed).Seconds())
 		s.Check("seen within one interval", started.Sub(changed) <= driftInterval+driftInterval/2, "the refresh that saw the drift began %s after the change, interval %s with at most half of it as slot", started.Sub(changed).Round(time.Millisecond), driftInterval)
 		s.Check("not in sync", bench.Condition(drifted, v1alpha1.ConditionInSync, metav1.ConditionFalse, ""), "InSync must be False while the database differs")
 		s.Check("counts, no names", drifted.Status.Target.DriftFindingCount > 0 && !mentions(drifted, "note"), "drift must be counted without naming objects")
 		// The column is not declared, so that the plan drops it, which the policy does not allow.
-		s.Check("nothing was repaired by itself", slices.Contains(subject.columns(ctx), "orders.note"), "the column made by hand must still be there")
+		s.Check("nothing was repaired by itself", slices.Contains(one.Columns(ctx), "orders.note"), "the column made by hand must still be there")
 	})
 }
 
@@ -63,92 +59,53 @@ func mentions(schema *v1alpha1.PtahSchema, word string) bool {
 func TestChangeBeforeApplyRefused(t *testing.T) {
 	t.Parallel()
 	scenario(t, "change-before-apply-refused", func(ctx context.Context, s *bench.Scenario) {
-		subject := prepare(ctx, s, firstVersion, 10*time.Minute)
-		subject.converge(ctx)
-		subject.publish(ctx, secondVersion)
-		subject.touch(ctx)
-		waiting, _ := subject.await(ctx, "a plan for the second version", bench.AwaitingApproval)
-
-		// The approval is accepted while no Job can be created, so that the change lies between approval and Apply.
-		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: subject.key.Namespace, Name: "no-jobs"},
-			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/jobs.batch": resource.MustParse("0")}}}
-		s.Fixture(s.Bench.Client.Create(ctx, quota))
-		s.Fixture(subject.quotaInForce(ctx, quota))
-		subject.approve(ctx, waiting, "second")
-		subject.await(ctx, "an Apply that was refused its Job", func(now *v1alpha1.PtahSchema) bool {
-			claim := now.Status.ActiveOperation
-			return claim != nil && claim.Type == v1alpha1.OperationApply && claim.ApprovalRef != nil
-		})
-		s.Fixture(subject.database.Exec(ctx, "ALTER TABLE customers ADD COLUMN phone text"))
-		s.Witness("columns after the approval", subject.columns(ctx))
+		one := subject.Prepare(ctx, s, subject.FirstVersion, 10*time.Minute)
+		one.Converge(ctx)
+		waiting := one.PlanFor(ctx, subject.SecondVersion, "a plan for the second version")
+		one.ApproveHeld(ctx, waiting, "second")
+		s.Fixture(one.Database.Exec(ctx, "ALTER TABLE customers ADD COLUMN phone text"))
+		s.Witness("columns after the approval", one.Columns(ctx))
 		changed := time.Now()
-		s.Fixture(s.Bench.Client.Delete(ctx, quota))
+		one.ReleaseJobs(ctx)
 
-		refused, seen := subject.await(ctx, "the refused Apply", func(now *v1alpha1.PtahSchema) bool {
+		refused, seen := one.Await(ctx, "the refused Apply", func(now *v1alpha1.PtahSchema) bool {
 			return bench.Settled(now) && (now.Status.Plan == nil || now.Status.Plan.Fingerprint != waiting.Status.Plan.Fingerprint)
 		})
-		journal := subject.journal(changed)
+		journal := one.Journal(changed)
 		s.Check("zero statements executed", len(journal.Writes) == 0, "the journal shows writing statements of the operator: %v", journal.Writes)
 		s.Check("control: the Apply did reach the database", len(journal.Reads) > 0, "the journal shows no reading either, so it proves nothing")
-		s.Check("an Apply ran", len(operations(seen, v1alpha1.OperationApply)) > 0, "no Apply was seen")
+		s.Check("an Apply ran", len(subject.Operations(seen, v1alpha1.OperationApply)) > 0, "no Apply was seen")
 		s.Check("not in sync", !bench.InSync(refused), "a refused Apply must not end in sync")
 		s.Check("not credited", refused.Status.Applied == nil || refused.Status.Applied.PlanFingerprint != waiting.Status.Plan.Fingerprint, "the refused plan must not be credited")
-		s.Check("columns are as the person left them", !slices.Contains(subject.columns(ctx), "customers.name"), "the second version must not be there")
+		s.Check("columns are as the person left them", !slices.Contains(one.Columns(ctx), "customers.name"), "the second version must not be there")
 
-		stale := &v1alpha1.PtahSchemaApproval{}
-		s.Fixture(s.Bench.Client.Get(ctx, client.ObjectKey{Namespace: subject.key.Namespace, Name: "second"}, stale))
-		s.Observe("conditions of the approval", stale.Status.Conditions)
-		s.Check("the approval is spent", meta.IsStatusConditionTrue(stale.Status.Conditions, v1alpha1.ConditionConsumed), "the approval must be Consumed and authorise nothing further")
-		journal = subject.journal(changed)
+		one.Spent(ctx, "second")
+		journal = one.Journal(changed)
 		s.Check("nothing was replayed", len(journal.Writes) == 0, "the journal shows writing statements of the operator: %v", journal.Writes)
 	})
-}
-
-// touch asks for a refresh now, as a person does by an edit of the spec. It is a patch, because the manager writes the
-// same object.
-func (s *subject) touch(ctx context.Context) {
-	s.T.Helper()
-	schema := &v1alpha1.PtahSchema{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: s.key.Name}}
-	patch := fmt.Sprintf(`{"spec":{"interval":%q}}`, s.every+time.Second)
-	s.Fixture(s.Bench.Client.Patch(ctx, schema, client.RawPatch(types.MergePatchType, []byte(patch))))
-}
-
-func (s *subject) quotaInForce(ctx context.Context, quota *corev1.ResourceQuota) error {
-	bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	for {
-		if err := s.Bench.Client.Get(bounded, client.ObjectKeyFromObject(quota), quota); err != nil {
-			return err
-		}
-		if _, known := quota.Status.Hard["count/jobs.batch"]; known {
-			return nil
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
 }
 
 func TestWrongPasswordBoundedRetry(t *testing.T) {
 	t.Parallel()
 	scenario(t, "wrong-password-bounded-retry", func(ctx context.Context, s *bench.Scenario) {
-		subject := prepare(ctx, s, firstVersion, interval)
-		secret := tenant.Secret(subject.key.Namespace, "orders-db", subject.database.WrongPasswordURL())
-		s.Fixture(s.Bench.Client.Update(ctx, secret))
+		one := subject.Prepare(ctx, s, subject.FirstVersion, subject.Interval)
+		one.PointAt(ctx, one.Database.WrongPasswordURL())
 		began := time.Now()
-		subject.declare(ctx)
-		failed, _ := subject.await(ctx, "a condition that says so", func(now *v1alpha1.PtahSchema) bool {
+		one.Declare(ctx)
+		failed, _ := one.Await(ctx, "a condition that says so", func(now *v1alpha1.PtahSchema) bool {
 			return bench.Condition(now, v1alpha1.ConditionDatabaseReachable, metav1.ConditionFalse, v1alpha1.ReasonAuthenticationFailed)
 		})
 		message := meta.FindStatusCondition(failed.Status.Conditions, v1alpha1.ConditionDatabaseReachable).Message
 		s.Observe("message", message)
 		s.Check("the message names the password", strings.Contains(message, "password"), "the message must say that the password was refused: %q", message)
-		s.Check("no credential in the message", !strings.Contains(message, subject.database.Password), "the message must hold no credential")
+		s.Check("no credential in the message", !strings.Contains(message, one.Database.Password), "the message must hold no credential")
 		s.Check("not ready, same reason", bench.Condition(failed, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAuthenticationFailed), "Ready must be False with reason AuthenticationFailed")
-		s.Witness("logins the server refused", subject.journal(began).AuthenticationFailures)
+		s.Witness("logins the server refused", one.Journal(began).AuthenticationFailures)
 
 		const watched = 30 * time.Second
 		attempts := map[string]time.Time{}
 		bounded, cancel := context.WithTimeout(ctx, watched)
-		_, seen, _ := s.Bench.Await(bounded, subject.key, "the end of the watch", func(*v1alpha1.PtahSchema) bool { return false })
+		_, seen, _ := s.Bench.Await(bounded, one.Key, "the end of the watch", func(*v1alpha1.PtahSchema) bool { return false })
 		cancel()
 		for _, state := range seen {
 			if claim := state.Status.ActiveOperation; claim != nil {
@@ -156,17 +113,17 @@ func TestWrongPasswordBoundedRetry(t *testing.T) {
 			}
 		}
 		s.Observe("attempts", attempts)
-		s.Check("it tries again", len(attempts) >= 2, "%d attempts were seen in %s, the retry interval is %s", len(attempts), watched, retry)
-		s.Check("and not without a pause", spaced(attempts, retry-time.Second), "attempts began at %v, the retry interval is %s", attempts, retry)
+		s.Check("it tries again", len(attempts) >= 2, "%d attempts were seen in %s, the retry interval is %s", len(attempts), watched, subject.Retry)
+		s.Check("and not without a pause", spaced(attempts, subject.Retry-time.Second), "attempts began at %v, the retry interval is %s", attempts, subject.Retry)
 		jobs := &batchv1.JobList{}
-		s.Fixture(s.Bench.Client.List(ctx, jobs, client.InNamespace(subject.key.Namespace)))
+		s.Fixture(s.Bench.Client.List(ctx, jobs, client.InNamespace(one.Key.Namespace)))
 		s.Check("the number of Jobs is bounded", len(jobs.Items) <= 10, "%d Jobs exist", len(jobs.Items))
 
 		// Control: with the right password the same fixture goes on by itself.
-		s.Fixture(s.Bench.Client.Update(ctx, tenant.Secret(subject.key.Namespace, "orders-db", subject.database.ClusterURL())))
-		waiting, _ := subject.await(ctx, "a plan once the password is right", bench.AwaitingApproval)
+		one.PointAt(ctx, one.Database.ClusterURL())
+		waiting, _ := one.Await(ctx, "a plan once the password is right", bench.AwaitingApproval)
 		s.Check("control: the database is reachable with the right password", bench.Condition(waiting, v1alpha1.ConditionDatabaseReachable, metav1.ConditionTrue, ""), "DatabaseReachable must be True")
-		s.Check("nothing written", len(subject.journal(began).Writes) == 0, "no statement may have been executed without an approval")
+		s.Check("nothing written", len(one.Journal(began).Writes) == 0, "no statement may have been executed without an approval")
 	})
 }
 

@@ -1,0 +1,75 @@
+package schemafaults
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"ptah.run/ptah/operator/api/v1alpha1"
+	"ptah.run/ptah/qualification/suites/bench"
+	"ptah.run/ptah/qualification/suites/subject"
+)
+
+const (
+	withFunction = subject.FirstVersion + "CREATE FUNCTION secret_total(customer bigint) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER " +
+		"SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(sum(total), 0) FROM public.orders WHERE customer_id = customer $$;\n"
+	withGrant = withFunction + "GRANT SELECT ON customers TO PUBLIC;\n"
+	withIndex = withGrant + "CREATE INDEX orders_total ON orders (total);\n"
+)
+
+// TestPrivilegeChangesAlwaysAsk lets plans that change authority wait for a person where every other additive plan runs by itself.
+func TestPrivilegeChangesAlwaysAsk(t *testing.T) {
+	t.Parallel()
+	scenario(t, "privilege-changes-always-ask", func(ctx context.Context, s *bench.Scenario) {
+		one := subject.Prepare(ctx, s, subject.FirstVersion, subject.Interval)
+		one.Shape = func(schema *v1alpha1.PtahSchema) { schema.Spec.Policy.Apply = v1alpha1.ApplyAlways }
+		jobs := one.RecordJobs(ctx)
+		one.Declare(ctx)
+		one.Await(ctx, "convergence without a person", bench.InSync)
+		s.Check("control: an additive plan runs by itself", len(jobs.Applies(ctx)) == 1, "Apply Jobs of the record: %v", jobs.Applies(ctx))
+
+		waits(ctx, one, jobs, withFunction, "function", "secret_total")
+		waits(ctx, one, jobs, withGrant, "grant", "customers")
+
+		applies := len(jobs.Applies(ctx))
+		one.Publish(ctx, withIndex)
+		one.Await(ctx, "convergence without a person again", func(now *v1alpha1.PtahSchema) bool {
+			return bench.InSync(now) && now.Status.Applied != nil && now.Status.Applied.ArtifactDigest == one.Artifact.Digest
+		})
+		s.Check("control: the next additive plan runs by itself", len(jobs.Applies(ctx)) == applies+1, "Apply Jobs of the record: %v", jobs.Applies(ctx))
+	})
+}
+
+// waits publishes a change of authority, and checks that it waits across two refreshes with the database untouched,
+// names no object, and runs once it is approved.
+func waits(ctx context.Context, one *subject.Subject, jobs *subject.Jobs, sql, approval, object string) {
+	one.T.Helper()
+	applies, since := len(jobs.Applies(ctx)), time.Now()
+	waiting := one.PlanFor(ctx, sql, "a plan that asks for the "+approval)
+	one.Check("it asks because of privileges: "+approval, bench.Condition(waiting, v1alpha1.ConditionApprovalRequired, "True", v1alpha1.ReasonPrivilegeChanges),
+		"conditions are %v", waiting.Status.Conditions)
+	one.Check("the plan says what kind of change it is: "+approval, len(waiting.Status.Plan.PrivilegeChanges) > 0, "the plan names no change of privileges")
+	for _, condition := range waiting.Status.Conditions {
+		one.Check("no object is named: "+approval, !strings.Contains(condition.Message, object), "condition %s says %q", condition.Type, condition.Message)
+	}
+	one.Check("kinds only: "+approval, !slices.ContainsFunc(waiting.Status.Plan.PrivilegeChanges, func(kind string) bool { return strings.Contains(kind, object) }),
+		"the plan's kinds are %v", waiting.Status.Plan.PrivilegeChanges)
+
+	refreshes, last := 0, waiting.Status.LastSuccessfulReconciliation
+	still, _ := one.Await(ctx, "two more refreshes", func(now *v1alpha1.PtahSchema) bool {
+		if success := now.Status.LastSuccessfulReconciliation; bench.Settled(now) && success != nil && !success.Equal(last) {
+			refreshes, last = refreshes+1, success
+		}
+		return refreshes == 2
+	})
+	one.Check("it still waits: "+approval, bench.AwaitingApproval(still) && still.Status.Plan.UID == waiting.Status.Plan.UID, "Ready is %v", meta.FindStatusCondition(still.Status.Conditions, v1alpha1.ConditionReady))
+	one.Check("nothing was dispatched: "+approval, len(jobs.Applies(ctx)) == applies, "Apply Jobs of the record: %v", jobs.Applies(ctx))
+	journal := one.Journal(since)
+	one.Check("the database is untouched: "+approval, len(journal.Writes) == 0, "the journal shows writing statements: %v", journal.Writes)
+	one.Check("control: the database was read: "+approval, len(journal.Reads) > 0, "the journal shows no reading either, so it proves nothing")
+	one.AppliesOnce(ctx, jobs, still, approval)
+}

@@ -1,0 +1,133 @@
+package subject
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ptah.run/ptah/operator/api/v1alpha1"
+	"ptah.run/ptah/qualification/suites/bench"
+)
+
+// Hold is a session of a person who reads a table in a transaction that stays open. No other session can alter the
+// table until it ends, while everybody can read it.
+type Hold struct {
+	subject *Subject
+	session *pgx.Conn
+	open    bool
+}
+
+// HoldTable opens such a session. It ends with the test at the latest.
+func (s *Subject) HoldTable(ctx context.Context, table string) *Hold {
+	s.T.Helper()
+	session, err := s.Database.Session(ctx)
+	s.Fixture(err)
+	hold := &Hold{subject: s, session: session, open: true}
+	s.T.Cleanup(func() { _ = session.Close(context.Background()) }) // closed already where it was released
+	for _, statement := range []string{"BEGIN", "LOCK TABLE " + table + " IN ACCESS SHARE MODE"} {
+		_, err := session.Exec(ctx, statement)
+		s.Fixture(err)
+	}
+	return hold
+}
+
+// Release ends the transaction.
+func (h *Hold) Release(ctx context.Context) {
+	h.subject.T.Helper()
+	if h.open {
+		h.open = false
+		_, err := h.session.Exec(ctx, "ROLLBACK")
+		h.subject.Fixture(err)
+	}
+}
+
+// Blocked is a session of the operator that waits for a lock of the database, as the server describes it.
+type Blocked struct {
+	PID     int32     `json:"pid"`
+	Query   string    `json:"query"`
+	Started time.Time `json:"started"` // of the session
+}
+
+// Same says whether both are one session of the server.
+func (b Blocked) Same(other Blocked) bool {
+	return b.PID == other.PID && b.Started.Equal(other.Started)
+}
+
+// AwaitBlocked waits until a session of the operator waits for a lock, and records it as witness.
+func (s *Subject) AwaitBlocked(ctx context.Context) Blocked {
+	s.T.Helper()
+	bounded, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	session, err := s.Database.Session(ctx)
+	s.Fixture(err)
+	defer func() { _ = session.Close(ctx) }()
+	for bounded.Err() == nil {
+		found, err := blocked(ctx, session)
+		s.Fixture(err)
+		if len(found) == 1 {
+			s.Witness("session that waits for a lock", found[0])
+			return found[0]
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	s.Need("an Apply waits for a lock of the database", fmt.Errorf("no session of the operator waited for a lock within %s", Patience))
+	return Blocked{}
+}
+
+func blocked(ctx context.Context, session *pgx.Conn) ([]Blocked, error) {
+	rows, err := session.Query(ctx, `SELECT pid, query, backend_start FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND wait_event_type = 'Lock'`)
+	if err != nil {
+		return nil, fmt.Errorf("list the sessions that wait for a lock: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Blocked])
+}
+
+// Apply is an Apply that runs, with everything whose identity must not change under it.
+type Apply struct {
+	OperationID string            `json:"operationID"`
+	Job         string            `json:"job"`
+	JobUID      string            `json:"jobUID"`
+	PodUID      string            `json:"podUID"`
+	Lease       *bench.RealmLease `json:"lease"`
+	Blocked     Blocked           `json:"blocked"`
+
+	pod corev1.Pod
+}
+
+// BlockedApply approves a plan that alters a held table, and returns the Apply that waits for it.
+func (s *Subject) BlockedApply(ctx context.Context, waiting *v1alpha1.PtahSchema, approval string) Apply {
+	s.T.Helper()
+	s.Approve(ctx, waiting, approval)
+	session := s.AwaitBlocked(ctx)
+	apply := s.Running(ctx)
+	apply.Blocked = session
+	return apply
+}
+
+// Running reads the Apply that runs now.
+func (s *Subject) Running(ctx context.Context) Apply {
+	s.T.Helper()
+	schema := &v1alpha1.PtahSchema{}
+	s.Fixture(s.Bench.Client.Get(ctx, s.Key, schema))
+	claim := schema.Status.ActiveOperation
+	if claim == nil || claim.Type != v1alpha1.OperationApply {
+		s.Need("an Apply is claimed", fmt.Errorf("the claim is %v", claim))
+	}
+	job := &batchv1.Job{}
+	s.Fixture(s.Bench.Client.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: claim.JobName}, job))
+	pods := &corev1.PodList{}
+	s.Fixture(s.Bench.Client.List(ctx, pods, client.InNamespace(s.Key.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}))
+	s.Need("the Apply has one Pod", ErrorUnless(len(pods.Items) == 1, fmt.Sprintf("Job %s has %d Pods", job.Name, len(pods.Items))))
+	lease, err := s.Bench.RealmLease(ctx, claim.LeaseEpoch)
+	s.Fixture(err)
+	return Apply{OperationID: claim.ID, Job: job.Name, JobUID: string(job.UID), PodUID: string(pods.Items[0].UID), Lease: lease, pod: pods.Items[0]}
+}
+
+// Pod is the Pod of the Apply as it was read.
+func (a Apply) Pod() *corev1.Pod { return a.pod.DeepCopy() }

@@ -1,0 +1,163 @@
+// Package subject is one PtahSchema under test with everything that it needs: a namespace, a database, a published
+// artifact and the credentials. It acts as the people around a schema do and reads what happened from outside the
+// product. It decides nothing but whether a fixture could be made; suites assert.
+package subject
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ptah.run/ptah/operator/api/v1alpha1"
+	"ptah.run/ptah/qualification/lab/tenant"
+	"ptah.run/ptah/qualification/suites/bench"
+)
+
+const (
+	// FirstVersion is a small schema: two tables, a key between them, and an index.
+	FirstVersion = "CREATE TABLE customers (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, email text NOT NULL UNIQUE);\n" +
+		"CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer_id bigint NOT NULL REFERENCES customers (id), total numeric(12,2) NOT NULL CHECK (total >= 0));\n" +
+		"CREATE INDEX orders_customer ON orders (customer_id);\n"
+	// SecondVersion adds the column customers.name to FirstVersion, in one statement.
+	SecondVersion = FirstVersion + "ALTER TABLE customers ADD COLUMN name text;\n"
+
+	// Interval is the smallest that the API accepts, so that a suite sees several refreshes.
+	Interval = 10 * time.Second
+	// Seldom is an interval in which no refresh of the schedule falls into a scenario.
+	Seldom = time.Hour
+	// Retry is the pause after a failure, and the smallest that the API accepts.
+	Retry = 5 * time.Second
+	// Patience bounds one step of a scenario. A step that takes longer has failed; it is never raised to pass.
+	Patience = 3 * time.Minute
+
+	secretName = "orders-db"
+	schemaName = "orders"
+)
+
+// Subject is one schema under test.
+type Subject struct {
+	*bench.Scenario
+	Database *bench.Database
+	Key      client.ObjectKey
+	Artifact tenant.Artifact
+	Every    time.Duration
+	// Shape changes the PtahSchema before it is declared; nil leaves it as bench.Schema makes it.
+	Shape func(*v1alpha1.PtahSchema)
+}
+
+// Prepare makes namespace, database, Secret and artifact, and no PtahSchema yet.
+func Prepare(ctx context.Context, s *bench.Scenario, sql string, every time.Duration) *Subject {
+	s.T.Helper()
+	namespace := s.Namespace(ctx)
+	subject := &Subject{Scenario: s, Database: s.Database(ctx), Every: every, Key: client.ObjectKey{Namespace: namespace, Name: schemaName}}
+	subject.Publish(ctx, sql)
+	s.Fixture(s.Bench.Client.Create(ctx, tenant.Secret(namespace, secretName, subject.Database.ClusterURL())))
+	return subject
+}
+
+// Declare creates the PtahSchema.
+func (s *Subject) Declare(ctx context.Context) {
+	s.T.Helper()
+	schema := bench.Schema(s.Key.Namespace, s.Key.Name, s.Artifact, secretName, s.Every, Retry)
+	if s.Shape != nil {
+		s.Shape(schema)
+	}
+	s.Need("declared", s.Bench.Client.Create(ctx, schema))
+}
+
+// Await follows the schema until done, records the way there, and returns the last state.
+func (s *Subject) Await(ctx context.Context, what string, done func(*v1alpha1.PtahSchema) bool) (*v1alpha1.PtahSchema, []bench.Transition) {
+	s.T.Helper()
+	bounded, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	schema, seen, err := s.Bench.Await(bounded, s.Key, what, done)
+	s.Observe("transitions until "+what, seen)
+	s.Need("reached: "+what, err)
+	return schema, seen
+}
+
+// Approve creates the approval of the plan that waits.
+func (s *Subject) Approve(ctx context.Context, schema *v1alpha1.PtahSchema, name string) *v1alpha1.PtahSchemaApproval {
+	s.T.Helper()
+	approval := bench.Approval(schema, name)
+	s.Need("approval "+name+" accepted by admission", s.Bench.Client.Create(ctx, approval))
+	return approval
+}
+
+// Converge brings the schema from nothing to proven convergence and returns the state.
+func (s *Subject) Converge(ctx context.Context) *v1alpha1.PtahSchema {
+	s.T.Helper()
+	s.Declare(ctx)
+	waiting, _ := s.Await(ctx, "a plan that waits for approval", bench.AwaitingApproval)
+	s.Approve(ctx, waiting, "first")
+	schema, _ := s.Await(ctx, "proven convergence", bench.InSync)
+	return schema
+}
+
+// Publish moves the tag of the artifact to other SQL.
+func (s *Subject) Publish(ctx context.Context, sql string) {
+	s.T.Helper()
+	artifact, err := tenant.PushSchema(ctx, s.Bench.Lab, "schemas/"+s.Key.Namespace, "v1", sql)
+	s.Fixture(err)
+	s.Artifact = artifact
+}
+
+// PlanFor publishes other SQL, asks for a refresh and waits until its plan waits for a person.
+func (s *Subject) PlanFor(ctx context.Context, sql, what string) *v1alpha1.PtahSchema {
+	s.T.Helper()
+	s.Publish(ctx, sql)
+	s.Touch(ctx)
+	waiting, _ := s.Await(ctx, what, func(now *v1alpha1.PtahSchema) bool {
+		return bench.AwaitingApproval(now) && now.Status.Plan.ArtifactDigest == s.Artifact.Digest
+	})
+	return waiting
+}
+
+// Touch asks for a refresh now, as a person does by an edit of the spec. Each call writes another interval.
+func (s *Subject) Touch(ctx context.Context) {
+	s.T.Helper()
+	s.Every += time.Second
+	s.Patch(ctx, fmt.Sprintf(`{"spec":{"interval":%q}}`, s.Every))
+}
+
+// Patch edits the PtahSchema by a JSON merge patch, because the manager writes the same object.
+func (s *Subject) Patch(ctx context.Context, patch string) {
+	s.T.Helper()
+	schema := &v1alpha1.PtahSchema{}
+	schema.Namespace, schema.Name = s.Key.Namespace, s.Key.Name
+	s.Fixture(s.Bench.Client.Patch(ctx, schema, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+// PointAt lets the schema's Secret name another database.
+func (s *Subject) PointAt(ctx context.Context, url string) {
+	s.T.Helper()
+	s.Fixture(s.Bench.Client.Update(ctx, tenant.Secret(s.Key.Namespace, secretName, url)))
+}
+
+// Journal reads the server's own statement journal of the subject's database.
+func (s *Subject) Journal(since time.Time) *bench.Journal {
+	s.T.Helper()
+	journal, err := s.Database.Journal(since)
+	s.Fixture(err)
+	return journal
+}
+
+// Columns reads the database itself.
+func (s *Subject) Columns(ctx context.Context) []string {
+	s.T.Helper()
+	columns, err := s.Database.Columns(ctx)
+	s.Fixture(err)
+	return columns
+}
+
+// ErrorUnless turns a comparison into the error that Need takes.
+func ErrorUnless(held bool, message string) error {
+	if held {
+		return nil
+	}
+	return errors.New(message)
+}
