@@ -17,7 +17,7 @@ func newLabUpCommand(streams IOStreams, flags *labFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "up",
 		Short: "Start a cluster, a registry and a database, and print how to reach them",
-		Long: `up starts a lab: a Kubernetes cluster, a registry with TLS and a password, and a PostgreSQL server that journals
+		Long: `up starts a lab: a Kubernetes cluster, a registry with TLS and a password, and a database server that journals
 every statement, all on this machine. It ends when all of them serve. Where it fails, it keeps the logs and removes
 the rest.`,
 		Args: cobra.NoArgs,
@@ -34,10 +34,13 @@ the rest.`,
 	command.Flags().IntVar(&options.ControlPlanes, "control-planes", 1, "1 or 3")
 	command.Flags().IntVar(&options.Workers, "workers", 0, "nodes beside the control planes")
 	command.Flags().StringVar(&options.Kubernetes, "kubernetes", "", "Kubernetes version (default: the catalogue's default)")
+	command.Flags().StringVar(&options.Database, "database", lab.PostgreSQL, "database engine: PostgreSQL or MySQL")
+	command.Flags().StringVar(&options.DatabaseVersion, "database-version", "", "its version (default: the catalogue's default)")
 	command.Flags().IntVar(&options.APIPort, "api-port", 0, "port of the API server on 127.0.0.1; 0 takes a free one")
 	command.Flags().IntVar(&options.RegistryPort, "registry-port", 0, "port of the registry on 127.0.0.1; 0 takes a free one")
-	command.Flags().IntVar(&options.PostgreSQLPort, "postgresql-port", 0, "port of the database on 127.0.0.1; 0 takes a free one")
+	command.Flags().IntVar(&options.DatabasePort, "database-port", 0, "port of the database on 127.0.0.1; 0 takes a free one")
 	command.Flags().BoolVar(&options.Retain, "retain", false, "keep everything after a failure, to look at it")
+	_ = command.RegisterFlagCompletionFunc("database", cobra.FixedCompletions([]string{lab.PostgreSQL, lab.MySQL}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 

@@ -49,7 +49,8 @@ func newOwnLabs(ctx context.Context, runner cellRunner, source, runDir string) (
 // options of the lab of a cell. Its ports are whichever are free.
 func (l *ownLabs) options(one matrix.Cell, id string) lab.Options {
 	cluster := l.declared.Profile.Cluster
-	return lab.Options{ID: id, Repository: l.repository, Source: l.source, Kubernetes: one.Minor(),
+	engine, version := one.Database()
+	return lab.Options{ID: id, Database: engine, DatabaseVersion: version, Repository: l.repository, Source: l.source, Kubernetes: one.Minor(),
 		ControlPlanes: cluster.ControlPlanes, Workers: cluster.Workers, Progress: progress.New(l.log)}
 }
 

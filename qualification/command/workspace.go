@@ -32,7 +32,7 @@ func (q *quickstart) makeWorkspace(ctx context.Context) error {
 	if _, err := os.Stat(marker); err == nil {
 		return nil
 	}
-	server, err := tenant.PostgreSQL(q.description)
+	server, err := tenant.Server(q.description)
 	if err != nil {
 		return Exit(ExitHarnessFailed, err)
 	}

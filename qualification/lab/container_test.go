@@ -81,7 +81,7 @@ func parts(ctx context.Context, e *engine.Engine, id string) (*folder, *Descript
 	if description.Registry, err = f.startRegistry(ctx, description.Images["registry"].Reference, 0); err != nil {
 		return f, nil, err
 	}
-	database, err := f.startPostgreSQL(ctx, description.Images["postgresql"].Reference, made.databasePassword, 0)
+	database, err := f.startDatabase(ctx, PostgreSQL, description.Images["postgresql"].Reference, made.databasePassword, 0)
 	description.Databases = []DatabaseDescription{database}
 	return f, description, err
 }

@@ -4,19 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver that the readiness check names
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -32,10 +27,8 @@ import (
 const (
 	registryPort   = 5000
 	postgresqlPort = 5432
+	mysqlPort      = 3306
 )
-
-// AdminUser is the superuser of the lab's databases.
-const AdminUser = "ptah"
 
 const containerReadyLimit = 90 * time.Second
 
@@ -51,7 +44,6 @@ var quietContainers = sync.OnceFunc(func() {
 func networkName(id string) string  { return "ptah-" + id }
 func clusterName(id string) string  { return "ptah-" + id }
 func registryName(id string) string { return "ptah-" + id + "-registry" }
-func databaseName(id string) string { return "ptah-" + id + "-postgresql" }
 
 func (f *folder) makeNetwork(ctx context.Context, e *engine.Engine) error {
 	name := networkName(f.id)
@@ -164,61 +156,4 @@ func CertPool(file string) (*x509.CertPool, error) {
 
 func appendBind(from, to, mode string) func(*container.HostConfig) {
 	return func(config *container.HostConfig) { config.Binds = append(config.Binds, from+":"+to+":"+mode) }
-}
-
-// statementLogName is what the server calls the file of its JSON log.
-const statementLogName = "statements.json"
-
-// serverSettings make the server write every statement, with who sent it, into one file that is never turned over.
-var serverSettings = []string{
-	"log_statement=all", "log_connections=on", "log_disconnections=on", "log_destination=jsonlog", "logging_collector=on",
-	"log_directory=/var/log/postgresql", "log_filename=statements.log", "log_file_mode=0644",
-	"log_rotation_age=0", "log_rotation_size=0", "log_truncate_on_rotation=off", "log_timezone=UTC",
-}
-
-func (f *folder) startPostgreSQL(ctx context.Context, image, password string, hostPort int) (DatabaseDescription, error) {
-	name := databaseName(f.id)
-	var arguments []string
-	for _, setting := range serverSettings {
-		arguments = append(arguments, "-c", setting)
-	}
-	address := func(host string, port network.Port) string {
-		return PostgreSQLURL(host, int(port.Num()), AdminUser, password, "postgres")
-	}
-	port, err := f.run(ctx, image, name, postgresqlPort,
-		published(postgresqlPort, hostPort),
-		testcontainers.WithEnv(map[string]string{"POSTGRES_USER": AdminUser, "POSTGRES_PASSWORD": password, "POSTGRES_DB": "postgres"}),
-		testcontainers.WithCmd(arguments...),
-		testcontainers.WithHostConfigModifier(appendBind(f.path("database"), "/var/log/postgresql", "rw")),
-		testcontainers.WithWaitStrategyAndDeadline(containerReadyLimit, wait.ForSQL(fmt.Sprintf("%d/tcp", postgresqlPort), "pgx", address)),
-	)
-	if err != nil {
-		return DatabaseDescription{}, err
-	}
-	description := DatabaseDescription{
-		Engine: "PostgreSQL", ClusterHost: name, ClusterPort: postgresqlPort, LocalHost: "127.0.0.1", LocalPort: port,
-		AdminUser: AdminUser, AdminPasswordFile: f.path("credentials", "postgresql-password"), AdminDatabase: "postgres",
-		ContainerName: name, StatementLog: filepath.Join(f.path("database"), statementLogName),
-	}
-	description.Version, err = serverVersion(ctx, PostgreSQLURL("127.0.0.1", port, AdminUser, password, "postgres"))
-	return description, err
-}
-
-// PostgreSQLURL returns a connection string for a login with a password over plain TCP.
-func PostgreSQLURL(host string, port int, user, password, database string) string {
-	address := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: net.JoinHostPort(host, strconv.Itoa(port)),
-		Path: "/" + database, RawQuery: "sslmode=disable"}
-	return address.String()
-}
-
-func serverVersion(ctx context.Context, address string) (version string, err error) {
-	connection, err := pgx.Connect(ctx, address)
-	if err != nil {
-		return "", fmt.Errorf("log in to the database: %w", err)
-	}
-	defer func() { err = errors.Join(err, connection.Close(ctx)) }()
-	if err := connection.QueryRow(ctx, "SHOW server_version").Scan(&version); err != nil {
-		return "", fmt.Errorf("ask the database for its version: %w", err)
-	}
-	return version, nil
 }

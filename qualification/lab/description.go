@@ -56,7 +56,7 @@ type RegistryDescription struct {
 
 // DatabaseDescription says how to reach one database server.
 type DatabaseDescription struct {
-	Engine            string `json:"engine"`  // PostgreSQL
+	Engine            string `json:"engine"`  // PostgreSQL or MySQL
 	Version           string `json:"version"` // as the server says
 	ClusterHost       string `json:"clusterHost"`
 	ClusterPort       int    `json:"clusterPort"`

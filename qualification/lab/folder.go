@@ -106,7 +106,7 @@ func (f *folder) prepare(registryHost, registryName string, auditDirs []string) 
 		mode    os.FileMode
 	}{
 		{"credentials/registry-password", []byte(made.registryPassword), 0o600},
-		{"credentials/postgresql-password", []byte(made.databasePassword), 0o600},
+		{"credentials/database-password", []byte(made.databasePassword), 0o600},
 		{"ca.crt", authority.PEM(), 0o644},
 		{"registry/tls.crt", certificate, 0o600},
 		{"registry/tls.key", key, 0o600},

@@ -14,7 +14,7 @@ type wantedImage struct {
 
 // images lists what a lab of these options needs.
 func (o Options) images() []wantedImage {
-	wanted := []wantedImage{{catalog.Node, o.Kubernetes}, {catalog.Registry, ""}, {catalog.PostgreSQL, ""}}
+	wanted := []wantedImage{{catalog.Node, o.Kubernetes}, {catalog.Registry, ""}, {servers[o.Database].role, o.DatabaseVersion}}
 	if o.ControlPlanes > 1 {
 		wanted = append(wanted, wantedImage{role: catalog.LoadBalancer})
 	}
@@ -24,6 +24,9 @@ func (o Options) images() []wantedImage {
 // Planned says which images a lab of these options would use, by role, without an engine. It builds those that are not
 // in the cache.
 func (i *Images) Planned(ctx context.Context, options Options) (map[string]ImageDescription, error) {
+	if err := options.completeDatabase(); err != nil {
+		return nil, err
+	}
 	planned := map[string]ImageDescription{}
 	for _, one := range options.images() {
 		description, _, err := i.describe(ctx, one.role, one.version)

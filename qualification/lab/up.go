@@ -28,17 +28,19 @@ import (
 
 // Options say what kind of lab is wanted. The zero value is a lab with one control plane of the default version.
 type Options struct {
-	ID             string // DefaultID where empty
-	Repository     string // folder of this repository; found from the working folder where empty
-	Source         string // modules where empty
-	ControlPlanes  int    // 1 or 3; 0 means 1
-	Workers        int    // 0 to 9
-	Kubernetes     string // a version of the catalogue; its default where empty
-	APIPort        int    // on 127.0.0.1; 0 takes a free one, as for the two below
-	RegistryPort   int
-	PostgreSQLPort int
-	Retain         bool // keep everything after a failure
-	Progress       *progress.Reporter
+	ID              string // DefaultID where empty
+	Repository      string // folder of this repository; found from the working folder where empty
+	Source          string // modules where empty
+	ControlPlanes   int    // 1 or 3; 0 means 1
+	Workers         int    // 0 to 9
+	Kubernetes      string // a version of the catalogue; its default where empty
+	Database        string // PostgreSQL or MySQL; PostgreSQL where empty
+	DatabaseVersion string // a version of the catalogue; its default where empty
+	APIPort         int    // on 127.0.0.1; 0 takes a free one, as for the two below
+	RegistryPort    int
+	DatabasePort    int
+	Retain          bool // keep everything after a failure
+	Progress        *progress.Reporter
 }
 
 // AlreadyUpError says that a lab of this id exists.
@@ -64,7 +66,10 @@ func (o *Options) complete() error {
 	if o.Source == "" {
 		o.Source = source.ModulesName
 	}
-	for flag, port := range map[string]int{"--api-port": o.APIPort, "--registry-port": o.RegistryPort, "--postgresql-port": o.PostgreSQLPort} {
+	if err := o.completeDatabase(); err != nil {
+		return err
+	}
+	for flag, port := range map[string]int{"--api-port": o.APIPort, "--registry-port": o.RegistryPort, "--database-port": o.DatabasePort} {
 		if err := portFree(flag, port); err != nil {
 			return err
 		}
@@ -75,6 +80,14 @@ func (o *Options) complete() error {
 		return err
 	}
 	return nil
+}
+
+func (o *Options) completeDatabase() error {
+	if o.Database == "" {
+		o.Database = PostgreSQL
+	}
+	_, err := DatabaseRole(o.Database)
+	return err
 }
 
 // PortInUseError says that a port which was asked for is taken.
@@ -116,8 +129,10 @@ func Up(ctx context.Context, options Options) (*Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := images.Catalog.Image(catalog.Node, options.Kubernetes); err != nil {
-		return nil, err
+	for _, one := range options.images() {
+		if _, err := images.Catalog.Image(one.role, one.version); err != nil {
+			return nil, err
+		}
 	}
 	connection, err := engine.Connect(ctx)
 	if err != nil {
@@ -284,7 +299,8 @@ func (b *builder) start(ctx context.Context, description *Description, spec clus
 	})
 	group.Go(func() error {
 		done := b.options.Progress.Step("starting the database")
-		database, err := b.folder.startPostgreSQL(ctx, description.Images[string(catalog.PostgreSQL)].Reference, made.databasePassword, b.options.PostgreSQLPort)
+		image := description.Images[string(servers[b.options.Database].role)].Reference
+		database, err := b.folder.startDatabase(ctx, b.options.Database, image, made.databasePassword, b.options.DatabasePort)
 		description.Databases = []DatabaseDescription{database}
 		done(err)
 		return err

@@ -53,7 +53,7 @@ func TestWhatCannotBeALabIsRefusedInOneSentenceAndNothingIsWritten(t *testing.T)
 		"a port that is none":     {Options{APIPort: 70000}, &usage, "no port"},
 		"a folder without a lab":  {Options{Repository: t.TempDir()}, new(*os.PathError), CatalogPath},
 		"the API's port in use":   {Options{APIPort: taken}, &port, "--api-port"},
-		"the database's is taken": {Options{PostgreSQLPort: taken}, &port, "--postgresql-port"},
+		"the database's is taken": {Options{DatabasePort: taken}, &port, "--database-port"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,8 @@ package tenant
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -9,14 +11,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ptah.run/ptah/qualification/lab"
 )
 
-// Database is one PostgreSQL database with an owner of the same name that has no other right, on a lab's server.
+// Database is one database with an owner of the same name that has no other right, on a lab's server.
 type Database struct {
 	Name     string // also the name of its owner
 	Password string
@@ -25,14 +26,19 @@ type Database struct {
 	admin string
 }
 
-// PostgreSQL finds the PostgreSQL server of a lab.
-func PostgreSQL(description *lab.Description) (lab.DatabaseDescription, error) {
-	for _, database := range description.Databases {
-		if database.Engine == "PostgreSQL" {
-			return database, nil
-		}
+// What marks the sessions of a person in a server's journal: the name of an application, or, where an engine has no
+// such names, the end of the name of a second account with the same rights.
+const (
+	HandApplication = "qualify-by-hand"
+	HandAccount     = "_hand"
+)
+
+// Server returns the database server of a lab.
+func Server(description *lab.Description) (lab.DatabaseDescription, error) {
+	if len(description.Databases) == 0 {
+		return lab.DatabaseDescription{}, fmt.Errorf("the lab %s has no database server", description.ID)
 	}
-	return lab.DatabaseDescription{}, fmt.Errorf("the lab %s has no PostgreSQL server", description.ID)
+	return description.Databases[0], nil
 }
 
 // CreateDatabase makes an empty database and its owner. Name and password are plain words of this program's own.
@@ -42,37 +48,42 @@ func CreateDatabase(ctx context.Context, server lab.DatabaseDescription, name, p
 		return nil, fmt.Errorf("read the database server's password: %w", err)
 	}
 	database := &Database{Name: name, Password: password, Server: server, admin: strings.TrimSpace(string(admin))}
-	err = database.asAdmin(ctx,
-		fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, password), fmt.Sprintf("CREATE DATABASE %s OWNER %s", name, name))
-	if err != nil {
-		return nil, err
+	statements := []string{
+		fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, password), fmt.Sprintf("CREATE DATABASE %s OWNER %s", name, name),
 	}
-	return database, nil
+	if server.Engine == lab.MySQL {
+		statements = []string{"CREATE DATABASE " + name}
+		for _, account := range []string{name, name + HandAccount} {
+			statements = append(statements, fmt.Sprintf("CREATE USER '%s'@'%%' IDENTIFIED BY '%s'", account, password),
+				fmt.Sprintf("GRANT ALL ON %s.* TO '%s'@'%%'", name, account))
+		}
+		// A person looks at what other sessions do.
+		statements = append(statements, fmt.Sprintf("GRANT PROCESS ON *.* TO '%s%s'@'%%'", name, HandAccount))
+	}
+	return database, database.asAdmin(ctx, statements...)
 }
 
 // Drop removes the database and its owner, and ends sessions that are still open. What does not exist is no error.
 func (d *Database) Drop(ctx context.Context) error {
+	if d.Server.Engine == lab.MySQL {
+		return d.asAdmin(ctx, "DROP DATABASE IF EXISTS "+d.Name, fmt.Sprintf("DROP USER IF EXISTS '%[1]s'@'%%', '%[1]s%[2]s'@'%%'", d.Name, HandAccount))
+	}
 	return d.asAdmin(ctx, fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", d.Name), "DROP ROLE IF EXISTS "+d.Name)
 }
 
 // ClusterURL is the connection URL as Pods use it.
-func (d *Database) ClusterURL() string {
-	return address(d.Server.ClusterHost, d.Server.ClusterPort, d.Name, d.Password, d.Name)
-}
+func (d *Database) ClusterURL() string { return d.url(d.Password) }
 
 // WrongPasswordURL is ClusterURL with a password that the server refuses.
-func (d *Database) WrongPasswordURL() string {
-	return address(d.Server.ClusterHost, d.Server.ClusterPort, d.Name, "not-"+d.Password, d.Name)
-}
+func (d *Database) WrongPasswordURL() string { return d.url("not-" + d.Password) }
 
-// LocalURL is the connection URL as this machine uses it, for sessions of an application name.
-func (d *Database) LocalURL(application string) string {
-	return address(d.Server.LocalHost, d.Server.LocalPort, d.Name, d.Password, d.Name) + "&application_name=" + application
-}
-
-func address(host string, port int, user, password, database string) string {
-	address := url.URL{Scheme: "postgres", User: url.UserPassword(user, password),
-		Host: net.JoinHostPort(host, strconv.Itoa(port)), Path: "/" + database, RawQuery: "sslmode=disable"}
+func (d *Database) url(password string) string {
+	scheme, query := "postgres", "sslmode=disable"
+	if d.Server.Engine == lab.MySQL {
+		scheme, query = "mysql", "tls=preferred"
+	}
+	address := url.URL{Scheme: scheme, User: url.UserPassword(d.Name, password),
+		Host: net.JoinHostPort(d.Server.ClusterHost, strconv.Itoa(d.Server.ClusterPort)), Path: "/" + d.Name, RawQuery: query}
 	return address.String()
 }
 
@@ -82,23 +93,43 @@ func Secret(namespace, name, address string) *corev1.Secret {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"url": address}}
 }
 
+// ByHand opens sessions of a person with the owner's rights, which the server's journal tells from all others. The
+// caller closes them.
+func (d *Database) ByHand() (*sql.DB, error) {
+	account := d.Name
+	if d.Server.Engine == lab.MySQL {
+		account += HandAccount
+	}
+	return d.Server.OpenDatabase(account, d.Password, d.Name, HandApplication)
+}
+
+// Exec runs statements by hand in one session.
+func (d *Database) Exec(ctx context.Context, statements ...string) error {
+	sessions, err := d.ByHand()
+	if err != nil {
+		return err
+	}
+	return run(ctx, sessions, statements)
+}
+
 func (d *Database) asAdmin(ctx context.Context, statements ...string) error {
-	return run(ctx, address(d.Server.LocalHost, d.Server.LocalPort, d.Server.AdminUser, d.admin, "postgres"), statements)
+	sessions, err := d.Server.OpenDatabase(d.Server.AdminUser, d.admin, d.Server.AdminDatabase, HandApplication)
+	if err != nil {
+		return err
+	}
+	return run(ctx, sessions, statements)
 }
 
-// Exec runs statements as the owner, in sessions of an application name.
-func (d *Database) Exec(ctx context.Context, application string, statements ...string) error {
-	return run(ctx, d.LocalURL(application), statements)
-}
-
-func run(ctx context.Context, address string, statements []string) error {
-	connection, err := pgx.Connect(ctx, address)
+// run runs statements in one session and closes what it was given.
+func run(ctx context.Context, sessions *sql.DB, statements []string) (err error) {
+	defer func() { err = errors.Join(err, sessions.Close()) }()
+	session, err := sessions.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
-	defer connection.Close(ctx)
+	defer func() { err = errors.Join(err, session.Close()) }()
 	for _, statement := range statements {
-		if _, err := connection.Exec(ctx, statement); err != nil {
+		if _, err := session.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("run %q: %w", firstWords(statement), err)
 		}
 	}

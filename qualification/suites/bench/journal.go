@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"ptah.run/ptah/qualification/lab/tenant"
 )
 
 // Statement is one statement that a database server says it was given.
@@ -70,7 +72,7 @@ func readJournal(source io.Reader, database string, since time.Time) (*Journal, 
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			return nil, fmt.Errorf("line %d of the statement log is not JSON: %w", number, err)
 		}
-		if line.Database != database || line.Application == handApplication {
+		if line.Database != database || line.Application == tenant.HandApplication {
 			continue
 		}
 		at, err := time.Parse("2006-01-02 15:04:05.000 MST", line.Timestamp)

@@ -16,11 +16,11 @@ import (
 )
 
 // Schema is a PtahSchema as a user of the lab writes it.
-func Schema(namespace, name string, artifact tenant.Artifact, secret string, interval, retry time.Duration) *v1alpha1.PtahSchema {
+func (b *Bench) Schema(namespace, name string, artifact tenant.Artifact, secret string, interval, retry time.Duration) *v1alpha1.PtahSchema {
 	return &v1alpha1.PtahSchema{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.PtahSchemaSpec{
-			Target: v1alpha1.DatabaseTargetSpec{Engine: v1alpha1.EnginePostgreSQL, CoordinationKey: "qualify/" + name,
+			Target: v1alpha1.DatabaseTargetSpec{Engine: b.Engine(), CoordinationKey: "qualify/" + name,
 				URLFrom: corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: "url"}},
 			Desired: v1alpha1.OCIArtifactSourceSpec{
 				OCIRef:           artifact.Reference,

@@ -21,7 +21,7 @@ import (
 func TestConvergeFromEmptyAfterApproval(t *testing.T) {
 	scenario(t, "converge-from-empty-after-approval", func(ctx context.Context, s *bench.Scenario) {
 		// No refresh of the schedule falls into the Apply, whose requests are counted.
-		one := subject.Prepare(ctx, s, subject.FirstVersion, 10*time.Minute)
+		one := subject.Prepare(ctx, s, subject.First, 10*time.Minute)
 		began := time.Now()
 		one.Declare(ctx)
 		waiting, _ := one.Await(ctx, "a plan that waits for approval", bench.AwaitingApproval)
@@ -55,7 +55,7 @@ func TestConvergeFromEmptyAfterApproval(t *testing.T) {
 
 func TestSecondRefreshChangesNothing(t *testing.T) {
 	scenario(t, "second-refresh-changes-nothing", func(ctx context.Context, s *bench.Scenario) {
-		one := subject.Prepare(ctx, s, subject.FirstVersion, subject.Interval)
+		one := subject.Prepare(ctx, s, subject.First, subject.Interval)
 		schema := one.Converge(ctx)
 		// Control: the same inventory does see the writes of the convergence.
 		held := inventory(ctx, one)
@@ -123,7 +123,7 @@ func events(ctx context.Context, s *subject.Subject) int {
 func TestTypedApproverReplaced(t *testing.T) {
 	t.Parallel()
 	scenario(t, "typed-approver-replaced", func(ctx context.Context, s *bench.Scenario) {
-		one := subject.Prepare(ctx, s, subject.FirstVersion, 10*time.Minute)
+		one := subject.Prepare(ctx, s, subject.First, 10*time.Minute)
 		one.Declare(ctx)
 		waiting, _ := one.Await(ctx, "a plan that waits for approval", bench.AwaitingApproval)
 		approval := bench.Approval(waiting, "typed")

@@ -23,7 +23,7 @@ const driftInterval = 20 * time.Second
 func TestDriftSeenWithinOneInterval(t *testing.T) {
 	t.Parallel()
 	scenario(t, "drift-seen-within-one-interval", func(ctx context.Context, s *bench.Scenario) {
-		one := subject.Prepare(ctx, s, subject.FirstVersion, driftInterval)
+		one := subject.Prepare(ctx, s, subject.First, driftInterval)
 		schema := one.Converge(ctx)
 		s.Check("control: no drift before", bench.Condition(schema, v1alpha1.ConditionDriftDetected, metav1.ConditionFalse, ""), "DriftDetected must be False before the change")
 		s.Fixture(one.Database.Exec(ctx, "ALTER TABLE orders ADD COLUMN note text"))
@@ -59,9 +59,9 @@ func mentions(schema *v1alpha1.PtahSchema, word string) bool {
 func TestChangeBeforeApplyRefused(t *testing.T) {
 	t.Parallel()
 	scenario(t, "change-before-apply-refused", func(ctx context.Context, s *bench.Scenario) {
-		one := subject.Prepare(ctx, s, subject.FirstVersion, 10*time.Minute)
+		one := subject.Prepare(ctx, s, subject.First, 10*time.Minute)
 		one.Converge(ctx)
-		waiting := one.PlanFor(ctx, subject.SecondVersion, "a plan for the second version")
+		waiting := one.PlanFor(ctx, subject.Second, "a plan for the second version")
 		one.ApproveHeld(ctx, waiting, "second")
 		s.Fixture(one.Database.Exec(ctx, "ALTER TABLE customers ADD COLUMN phone text"))
 		s.Witness("columns after the approval", one.Columns(ctx))
@@ -88,7 +88,7 @@ func TestChangeBeforeApplyRefused(t *testing.T) {
 func TestWrongPasswordBoundedRetry(t *testing.T) {
 	t.Parallel()
 	scenario(t, "wrong-password-bounded-retry", func(ctx context.Context, s *bench.Scenario) {
-		one := subject.Prepare(ctx, s, subject.FirstVersion, subject.Interval)
+		one := subject.Prepare(ctx, s, subject.First, subject.Interval)
 		one.PointAt(ctx, one.Database.WrongPasswordURL())
 		began := time.Now()
 		one.Declare(ctx)

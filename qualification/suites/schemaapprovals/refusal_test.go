@@ -18,8 +18,6 @@ import (
 	"ptah.run/ptah/qualification/suites/subject"
 )
 
-const thirdVersion = subject.SecondVersion + "ALTER TABLE customers ADD COLUMN phone text;\n"
-
 // approved is a schema that converged once, with a second plan whose approval was accepted and whose Apply was refused
 // its Job.
 type approved struct {
@@ -32,20 +30,20 @@ type approved struct {
 
 func prepareApproved(ctx context.Context, s *bench.Scenario) *approved {
 	s.T.Helper()
-	one := &approved{Subject: subject.Prepare(ctx, s, subject.FirstVersion, subject.Seldom)}
+	one := &approved{Subject: subject.Prepare(ctx, s, subject.First, subject.Seldom)}
 	one.jobs = one.RecordJobs(ctx)
 	one.Converge(ctx)
 	one.applies = len(one.jobs.Applies(ctx))
 	s.Check("control: the record shows the first Apply", one.applies == 1, "the record shows %d Apply Jobs after the first convergence", one.applies)
-	one.hold(ctx, subject.SecondVersion, "held")
+	one.hold(ctx, subject.Second, "held")
 	return one
 }
 
-// hold plans for other SQL and has the plan approved while no Job can be created.
-func (a *approved) hold(ctx context.Context, sql, approval string) {
+// hold plans for a version and has the plan approved while no Job can be created.
+func (a *approved) hold(ctx context.Context, version subject.Version, approval string) {
 	a.T.Helper()
 	a.applies = len(a.jobs.Applies(ctx))
-	a.waiting = a.PlanFor(ctx, sql, "a plan for "+approval)
+	a.waiting = a.PlanFor(ctx, version, "a plan for "+approval)
 	a.since = time.Now()
 	a.ApproveHeld(ctx, a.waiting, approval)
 }
@@ -108,7 +106,7 @@ func verificationPolicy(ctx context.Context, s *bench.Scenario) {
 	one.has(ctx, "customers.name")
 
 	// The same bytes in another object are another policy, because somebody else may have made it.
-	one.hold(ctx, thirdVersion, "same-bytes")
+	one.hold(ctx, subject.Third, "same-bytes")
 	s.Fixture(s.Bench.Client.Delete(ctx, policy))
 	again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: policy.Data}
 	s.Fixture(s.Bench.Client.Create(ctx, again))

@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	heldTable = "customers"
-	planned   = "customers.name" // the column that the second version adds
+	planned = "customers.name" // the column that the second version adds
 	// short is the deadline of an Apply that is to run into it, and lockWait is no shorter, so that the deadline and not
 	// the lock timeout ends the statement.
 	short    = 60
@@ -37,15 +36,15 @@ type underway struct {
 // begin brings a schema to the point where the statement of an approved plan waits for a lock.
 func begin(ctx context.Context, s *bench.Scenario, deadline int64, lock time.Duration) *underway {
 	s.T.Helper()
-	one := &underway{Subject: subject.Prepare(ctx, s, subject.FirstVersion, subject.Seldom)}
+	one := &underway{Subject: subject.Prepare(ctx, s, subject.First, subject.Seldom)}
 	one.Shape = func(schema *v1alpha1.PtahSchema) {
 		schema.Spec.Execution.ActiveDeadlineSeconds = deadline
 		schema.Spec.Policy.LockTimeout.Duration = lock
 	}
 	one.jobs = one.RecordJobs(ctx)
 	one.Converge(ctx)
-	one.waiting = one.PlanFor(ctx, subject.SecondVersion, "a plan for the second version")
-	one.hold = one.HoldTable(ctx, heldTable)
+	one.waiting = one.PlanFor(ctx, subject.Second, "a plan for the second version")
+	one.hold = one.HoldCustomers(ctx)
 	one.since = time.Now()
 	one.apply = one.BlockedApply(ctx, one.waiting, "second")
 	s.Need("the Apply holds the realm's Lease", subject.ErrorUnless(one.apply.Lease != nil, "no Lease carries the epoch of the claim"))

@@ -57,7 +57,7 @@ func TestHungResultBlocksNobody(t *testing.T) {
 		s.Need("each replica holds one of them and turns the others away", subject.ErrorUnless(answers[""] == len(managers) && answers["503"] == len(managers)*(hangers-1),
 			fmt.Sprintf("%d replicas answered %v", len(managers), answers)))
 
-		other := subject.Prepare(ctx, s, subject.FirstVersion, subject.Seldom)
+		other := subject.Prepare(ctx, s, subject.First, subject.Seldom)
 		started := time.Now()
 		other.Converge(ctx)
 		s.Measure("unrelated convergence", other.Key.String(), started, time.Now())

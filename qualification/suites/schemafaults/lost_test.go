@@ -76,10 +76,10 @@ func TestApplySurvivesManagerRestart(t *testing.T) {
 func TestDriftBeforeDispatchRefused(t *testing.T) {
 	t.Parallel()
 	scenario(t, "drift-before-dispatch-refused", func(ctx context.Context, s *bench.Scenario) {
-		one := &underway{Subject: subject.Prepare(ctx, s, subject.FirstVersion, subject.Seldom)}
+		one := &underway{Subject: subject.Prepare(ctx, s, subject.First, subject.Seldom)}
 		one.jobs = one.RecordJobs(ctx)
 		one.Converge(ctx)
-		waiting := one.PlanFor(ctx, subject.SecondVersion, "a plan for the second version")
+		waiting := one.PlanFor(ctx, subject.Second, "a plan for the second version")
 		one.ApproveHeld(ctx, waiting, "second")
 		s.Fixture(one.Database.Exec(ctx, "CREATE INDEX by_hand ON orders (total)"))
 		s.Witness("made by hand after the approval", "index by_hand")

@@ -10,22 +10,29 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
+	"ptah.run/ptah/qualification/lab"
 	"ptah.run/ptah/qualification/suites/bench"
 	"ptah.run/ptah/qualification/suites/subject"
 )
 
-const (
-	withFunction = subject.FirstVersion + "CREATE FUNCTION secret_total(customer bigint) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER " +
-		"SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(sum(total), 0) FROM public.orders WHERE customer_id = customer $$;\n"
-	withGrant = withFunction + "GRANT SELECT ON customers TO PUBLIC;\n"
-	withIndex = withGrant + "CREATE INDEX orders_total ON orders (total);\n"
+// What changes authority, in PostgreSQL alone: every function of MySQL runs as its definer unless it says otherwise, and
+// grants are no part of what is managed there.
+var (
+	withFunction = with(subject.First, "CREATE FUNCTION secret_total(customer bigint) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER "+
+		"SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(sum(total), 0) FROM public.orders WHERE customer_id = customer $$;\n")
+	withGrant = with(withFunction, "GRANT SELECT ON customers TO PUBLIC;\n")
+	withIndex = with(withGrant, "CREATE INDEX orders_total ON orders (total);\n")
 )
+
+func with(version subject.Version, statement string) subject.Version {
+	return subject.Version{lab.PostgreSQL: version[lab.PostgreSQL] + statement}
+}
 
 // TestPrivilegeChangesAlwaysAsk lets plans that change authority wait for a person where every other additive plan runs by itself.
 func TestPrivilegeChangesAlwaysAsk(t *testing.T) {
 	t.Parallel()
 	scenario(t, "privilege-changes-always-ask", func(ctx context.Context, s *bench.Scenario) {
-		one := subject.Prepare(ctx, s, subject.FirstVersion, subject.Interval)
+		one := subject.Prepare(ctx, s, subject.First, subject.Interval)
 		one.Shape = func(schema *v1alpha1.PtahSchema) { schema.Spec.Policy.Apply = v1alpha1.ApplyAlways }
 		jobs := one.RecordJobs(ctx)
 		one.Declare(ctx)
@@ -46,10 +53,10 @@ func TestPrivilegeChangesAlwaysAsk(t *testing.T) {
 
 // waits publishes a change of authority, and checks that it waits across two refreshes with the database untouched,
 // names no object, and runs once it is approved.
-func waits(ctx context.Context, one *subject.Subject, jobs *subject.Jobs, sql, approval, object string) {
+func waits(ctx context.Context, one *subject.Subject, jobs *subject.Jobs, version subject.Version, approval, object string) {
 	one.T.Helper()
 	applies, since := len(jobs.Applies(ctx)), time.Now()
-	waiting := one.PlanFor(ctx, sql, "a plan that asks for the "+approval)
+	waiting := one.PlanFor(ctx, version, "a plan that asks for the "+approval)
 	one.Check("it asks because of privileges: "+approval, bench.Condition(waiting, v1alpha1.ConditionApprovalRequired, "True", v1alpha1.ReasonPrivilegeChanges),
 		"conditions are %v", waiting.Status.Conditions)
 	one.Check("the plan says what kind of change it is: "+approval, len(waiting.Status.Plan.PrivilegeChanges) > 0, "the plan names no change of privileges")

@@ -2,15 +2,16 @@ package subject
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
+	"ptah.run/ptah/qualification/lab"
 	"ptah.run/ptah/qualification/suites/bench"
 )
 
@@ -18,19 +19,28 @@ import (
 // table until it ends, while everybody can read it.
 type Hold struct {
 	subject *Subject
-	session *pgx.Conn
+	session *sql.Conn
 	open    bool
 }
 
-// HoldTable opens such a session. It ends with the test at the latest.
-func (s *Subject) HoldTable(ctx context.Context, table string) *Hold {
+// reading are the statements that take such a hold of the table.
+var reading = map[string][]string{
+	lab.PostgreSQL: {"BEGIN", "LOCK TABLE customers IN ACCESS SHARE MODE"},
+	lab.MySQL:      {"START TRANSACTION", "SELECT COUNT(*) FROM customers"},
+}
+
+// HoldCustomers opens such a session for the table customers. It ends with the test at the latest.
+func (s *Subject) HoldCustomers(ctx context.Context) *Hold {
 	s.T.Helper()
-	session, err := s.Database.Session(ctx)
+	sessions, session, err := s.Database.Session(ctx)
 	s.Fixture(err)
 	hold := &Hold{subject: s, session: session, open: true}
-	s.T.Cleanup(func() { _ = session.Close(context.Background()) }) // closed already where it was released
-	for _, statement := range []string{"BEGIN", "LOCK TABLE " + table + " IN ACCESS SHARE MODE"} {
-		_, err := session.Exec(ctx, statement)
+	s.T.Cleanup(func() {
+		_ = session.Close() // both are only let go
+		_ = sessions.Close()
+	})
+	for _, statement := range reading[s.Database.Server.Engine] {
+		_, err := session.ExecContext(ctx, statement)
 		s.Fixture(err)
 	}
 	return hold
@@ -41,21 +51,28 @@ func (h *Hold) Release(ctx context.Context) {
 	h.subject.T.Helper()
 	if h.open {
 		h.open = false
-		_, err := h.session.Exec(ctx, "ROLLBACK")
+		_, err := h.session.ExecContext(ctx, "ROLLBACK")
 		h.subject.Fixture(err)
 	}
 }
 
-// Blocked is a session of the operator that waits for a lock of the database, as the server describes it.
+// Blocked is a session of the operator that waits for a lock of the database, as the server describes it. The server
+// gives no two sessions of its life one ID and one start.
 type Blocked struct {
-	PID     int32     `json:"pid"`
-	Query   string    `json:"query"`
-	Started time.Time `json:"started"` // of the session
+	ID      int64  `json:"id"`
+	Query   string `json:"query"`
+	Started string `json:"started"` // of the session, in the server's own words; empty where it has none
 }
 
 // Same says whether both are one session of the server.
-func (b Blocked) Same(other Blocked) bool {
-	return b.PID == other.PID && b.Started.Equal(other.Started)
+func (b Blocked) Same(other Blocked) bool { return b.ID == other.ID && b.Started == other.Started }
+
+// waiting asks the server for the sessions that wait for a lock.
+var waiting = map[string]string{
+	lab.PostgreSQL: `SELECT pid, query, backend_start::text FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND wait_event_type = 'Lock'`,
+	lab.MySQL: `SELECT id, info, '' FROM performance_schema.processlist
+		WHERE db = DATABASE() AND id <> CONNECTION_ID() AND state = 'Waiting for table metadata lock'`,
 }
 
 // AwaitBlocked waits until a session of the operator waits for a lock, and records it as witness.
@@ -63,11 +80,11 @@ func (s *Subject) AwaitBlocked(ctx context.Context) Blocked {
 	s.T.Helper()
 	bounded, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	session, err := s.Database.Session(ctx)
+	sessions, err := s.Database.ByHand()
 	s.Fixture(err)
-	defer func() { _ = session.Close(ctx) }()
+	defer func() { _ = sessions.Close() }()
 	for bounded.Err() == nil {
-		found, err := blocked(ctx, session)
+		found, err := blocked(ctx, sessions, s.Database.Server.Engine)
 		s.Fixture(err)
 		if len(found) == 1 {
 			s.Witness("session that waits for a lock", found[0])
@@ -79,13 +96,21 @@ func (s *Subject) AwaitBlocked(ctx context.Context) Blocked {
 	return Blocked{}
 }
 
-func blocked(ctx context.Context, session *pgx.Conn) ([]Blocked, error) {
-	rows, err := session.Query(ctx, `SELECT pid, query, backend_start FROM pg_stat_activity
-		WHERE datname = current_database() AND pid <> pg_backend_pid() AND wait_event_type = 'Lock'`)
+func blocked(ctx context.Context, sessions *sql.DB, engine string) ([]Blocked, error) {
+	rows, err := sessions.QueryContext(ctx, waiting[engine])
 	if err != nil {
 		return nil, fmt.Errorf("list the sessions that wait for a lock: %w", err)
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Blocked])
+	defer func() { _ = rows.Close() }()
+	var found []Blocked
+	for rows.Next() {
+		var one Blocked
+		if err := rows.Scan(&one.ID, &one.Query, &one.Started); err != nil {
+			return nil, fmt.Errorf("list the sessions that wait for a lock: %w", err)
+		}
+		found = append(found, one)
+	}
+	return found, rows.Err()
 }
 
 // Apply is an Apply that runs, with everything whose identity must not change under it.

@@ -18,13 +18,6 @@ import (
 )
 
 const (
-	// FirstVersion is a small schema: two tables, a key between them, and an index.
-	FirstVersion = "CREATE TABLE customers (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, email text NOT NULL UNIQUE);\n" +
-		"CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer_id bigint NOT NULL REFERENCES customers (id), total numeric(12,2) NOT NULL CHECK (total >= 0));\n" +
-		"CREATE INDEX orders_customer ON orders (customer_id);\n"
-	// SecondVersion adds the column customers.name to FirstVersion, in one statement.
-	SecondVersion = FirstVersion + "ALTER TABLE customers ADD COLUMN name text;\n"
-
 	// Interval is the smallest that the API accepts, so that a suite sees several refreshes.
 	Interval = 10 * time.Second
 	// Seldom is an interval in which no refresh of the schedule falls into a scenario.
@@ -50,11 +43,11 @@ type Subject struct {
 }
 
 // Prepare makes namespace, database, Secret and artifact, and no PtahSchema yet.
-func Prepare(ctx context.Context, s *bench.Scenario, sql string, every time.Duration) *Subject {
+func Prepare(ctx context.Context, s *bench.Scenario, version Version, every time.Duration) *Subject {
 	s.T.Helper()
 	namespace := s.Namespace(ctx)
 	subject := &Subject{Scenario: s, Database: s.Database(ctx), Every: every, Key: client.ObjectKey{Namespace: namespace, Name: schemaName}}
-	subject.Publish(ctx, sql)
+	subject.Publish(ctx, version)
 	s.Fixture(s.Bench.Client.Create(ctx, tenant.Secret(namespace, secretName, subject.Database.ClusterURL())))
 	return subject
 }
@@ -62,7 +55,7 @@ func Prepare(ctx context.Context, s *bench.Scenario, sql string, every time.Dura
 // Declare creates the PtahSchema.
 func (s *Subject) Declare(ctx context.Context) {
 	s.T.Helper()
-	schema := bench.Schema(s.Key.Namespace, s.Key.Name, s.Artifact, secretName, s.Every, Retry)
+	schema := s.Bench.Schema(s.Key.Namespace, s.Key.Name, s.Artifact, secretName, s.Every, Retry)
 	if s.Shape != nil {
 		s.Shape(schema)
 	}
@@ -98,18 +91,22 @@ func (s *Subject) Converge(ctx context.Context) *v1alpha1.PtahSchema {
 	return schema
 }
 
-// Publish moves the tag of the artifact to other SQL.
-func (s *Subject) Publish(ctx context.Context, sql string) {
+// Publish moves the tag of the artifact to a version.
+func (s *Subject) Publish(ctx context.Context, version Version) {
 	s.T.Helper()
+	sql, known := version[s.Database.Server.Engine]
+	if !known {
+		s.Fixture(fmt.Errorf("the version is not written for %s", s.Database.Server.Engine))
+	}
 	artifact, err := tenant.PushSchema(ctx, s.Bench.Lab, "schemas/"+s.Key.Namespace, "v1", sql)
 	s.Fixture(err)
 	s.Artifact = artifact
 }
 
-// PlanFor publishes other SQL, asks for a refresh and waits until its plan waits for a person.
-func (s *Subject) PlanFor(ctx context.Context, sql, what string) *v1alpha1.PtahSchema {
+// PlanFor publishes a version, asks for a refresh and waits until its plan waits for a person.
+func (s *Subject) PlanFor(ctx context.Context, version Version, what string) *v1alpha1.PtahSchema {
 	s.T.Helper()
-	s.Publish(ctx, sql)
+	s.Publish(ctx, version)
 	s.Touch(ctx)
 	waiting, _ := s.Await(ctx, what, func(now *v1alpha1.PtahSchema) bool {
 		return bench.AwaitingApproval(now) && now.Status.Plan.ArtifactDigest == s.Artifact.Digest
