@@ -80,10 +80,14 @@ func (b *bench) exec(sql string) {
 	}
 }
 
+func (b *bench) read() (*observe.State, error) {
+	b.t.Helper()
+	return observe.Reader{Binaries: b.server.Binaries(), Environment: b.target().Environment(0)}.Read(b.t.Context(), b.session())
+}
+
 func (b *bench) fingerprint() string {
 	b.t.Helper()
-	conn := b.session()
-	state, err := observe.Reader{Binaries: b.server.Binaries(), Environment: b.target().Environment(0)}.Read(b.t.Context(), conn)
+	state, err := b.read()
 	if err != nil {
 		b.t.Fatal(err, target.Detail(err))
 	}
@@ -255,6 +259,26 @@ func TestApply(t *testing.T) {
 		b.expect(second, report.OutcomeFailed, report.CodeLockTimeout, 0)
 		if out := <-first; out.Outcome != report.OutcomeApplied {
 			t.Errorf("the first apply: %+v", out)
+		}
+	})
+
+	t.Run("should let nobody read what may still change", func(t *testing.T) {
+		b := newBench(t, server, "SELECT pg_sleep(3)", "DROP TABLE public.other")
+		first := make(chan report.SchemaApply, 1)
+		go func() {
+			out, _ := apply.Run(context.Background(), b.request())
+			first <- out
+		}()
+		b.waitFor("SELECT 1 FROM pg_stat_activity WHERE query LIKE '%pg_sleep(3)%' AND state = 'active' AND pid <> pg_backend_pid() AND datname = current_database()")
+		_, err := b.read()
+		if problem := target.Problem(err); err == nil || problem.Code != report.CodeLockTimeout || !strings.Contains(problem.Message, "would not be final") {
+			t.Errorf("a reading during an apply ended with %v", err)
+		}
+		if out := <-first; out.Outcome != report.OutcomeApplied {
+			t.Errorf("the apply: %+v", out)
+		}
+		if _, err := b.read(); err != nil {
+			t.Errorf("a reading after the apply: %v", err)
 		}
 	})
 

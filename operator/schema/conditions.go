@@ -245,7 +245,7 @@ func stalledCondition(_ *ptahv1.PtahSchema, s situation) (metav1.ConditionStatus
 }
 
 func engineSupported(schema *ptahv1.PtahSchema) bool {
-	return schema.Spec.Target.Engine == ptahv1.EnginePostgreSQL
+	return schema.Spec.Target.Engine == ptahv1.EnginePostgreSQL || schema.Spec.Target.Engine == ptahv1.EngineMySQL
 }
 
 func engineCondition(schema *ptahv1.PtahSchema, _ situation) (metav1.ConditionStatus, ptahv1.Reason, string) {

@@ -27,9 +27,6 @@ import (
 	"ptah.run/ptah/operator/plan/report"
 )
 
-// lockKey names the advisory lock of schema changes. Advisory locks belong to one database, so that one key is enough.
-const lockKey int64 = 0x50746168536368 // "PtahSch"
-
 // checkInterval lets the server notice a dead client while a statement runs, and end both statement and lock.
 const checkInterval = "500ms"
 
@@ -171,7 +168,7 @@ func (r *run) connect(ctx context.Context) error {
 }
 
 func (r *run) lock(ctx context.Context) error {
-	if _, err := r.conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock($1)", lockKey); err != nil {
+	if _, err := r.conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock($1)", observe.SchemaLock); err != nil {
 		return target.Statement(ctx, "waiting for another schema change of this database", err)
 	}
 	return nil
@@ -183,7 +180,7 @@ func (r *run) holdsLock(ctx context.Context) error {
 	var held bool
 	err := r.conn.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted
 		AND pid = pg_catalog.pg_backend_pid() AND objsubid = 1
-		AND ((classid::bigint << 32) | objid::bigint) = $1)`, lockKey).Scan(&held)
+		AND ((classid::bigint << 32) | objid::bigint) = $1)`, observe.SchemaLock).Scan(&held)
 	if err != nil {
 		return target.Statement(ctx, "checking the advisory lock", err)
 	}

@@ -71,6 +71,9 @@ func (r Reader) Read(ctx context.Context, conn *pgx.Conn) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := quiet(ctx, tx); err != nil {
+		return nil, err
+	}
 	hidden, err := r.unreadable(ctx, tx, patterns)
 	if err != nil {
 		return nil, err
@@ -94,6 +97,27 @@ func (r Reader) Read(ctx context.Context, conn *pgx.Conn) (*State, error) {
 	}
 	state.Fingerprint = Fingerprint(state.Entries, state.InvalidIndexes, r.Exclude)
 	return state, nil
+}
+
+// SchemaLock names the advisory lock under which a schema is changed. Advisory locks belong to one database, so that one
+// key is enough.
+const SchemaLock int64 = 0x50746168536368 // "PtahSch"
+
+// quiet refuses to read while another session holds SchemaLock: what it is about to do may come after the reading. The
+// program of that session need not live any more, because a server may notice late that a client is gone.
+func quiet(ctx context.Context, tx pgx.Tx) error {
+	var held bool
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted
+		AND pid <> pg_catalog.pg_backend_pid() AND objsubid = 1
+		AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+		AND ((classid::bigint << 32) | objid::bigint) = $1)`, SchemaLock).Scan(&held)
+	if err != nil {
+		return target.Statement(ctx, "looking for another schema change of this database", err)
+	}
+	if held {
+		return target.Fail(report.CodeLockTimeout, "another session is changing the schema of this database, so that a reading would not be final; it is read once that session ended")
+	}
+	return nil
 }
 
 // Fingerprint is the digest of a database's objects with the server's major version.
