@@ -77,7 +77,7 @@ func (q *quickstart) install(ctx context.Context, log io.Writer) error {
 	if err := q.installRelease(ctx, log); err != nil {
 		return err
 	}
-	return q.makeWorkspace(ctx)
+	return q.makeWorkspace(ctx, q.repository)
 }
 
 // installRelease installs the chart by the digests that were just pushed.

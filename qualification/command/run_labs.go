@@ -113,7 +113,11 @@ func (l *ownLabs) Prepare(ctx context.Context, one matrix.Cell, place string) er
 	if err := line.publish(ctx, built); err != nil {
 		return err
 	}
-	return line.installRelease(ctx, l.log)
+	if err := line.installRelease(ctx, l.log); err != nil {
+		return err
+	}
+	// A workspace of its own: the one of the repository belongs to whoever has a lab up by hand.
+	return line.makeWorkspace(ctx, filepath.Join(filepath.Dir(labFile), "by-hand"))
 }
 
 // Run runs the cell in the lab.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"ptah.run/ptah/qualification/evidence"
+	"ptah.run/ptah/qualification/lab"
 	"ptah.run/ptah/qualification/lab/tenant"
 	"ptah.run/ptah/qualification/lab/trust"
 )
@@ -25,16 +26,23 @@ const (
 
 var workspaceFiles = []string{"env", "shop.yaml"}
 
-// makeWorkspace writes the workspace of the lab. One that exists already is kept: a person may have changed it.
-func (q *quickstart) makeWorkspace(ctx context.Context) error {
-	dir := filepath.Join(q.repository, workspaceFolder)
-	marker := filepath.Join(filepath.Dir(q.labFile), "workspace")
-	if _, err := os.Stat(marker); err == nil {
-		return nil
-	}
+// makeWorkspace writes the workspace of the lab below a folder. One that exists already is kept: a person may have
+// changed it. It is about PostgreSQL, so that a lab with another database gets none.
+func (q *quickstart) makeWorkspace(ctx context.Context, root string) error {
 	server, err := tenant.Server(q.description)
 	if err != nil {
 		return Exit(ExitHarnessFailed, err)
+	}
+	if server.Engine != lab.PostgreSQL {
+		return nil
+	}
+	if root, err = filepath.Abs(root); err != nil {
+		return Exit(ExitHarnessFailed, fmt.Errorf("name the workspace of the lab: %w", err))
+	}
+	dir := filepath.Join(root, workspaceFolder)
+	marker := filepath.Join(filepath.Dir(q.labFile), "workspace")
+	if _, err := os.Stat(marker); err == nil {
+		return nil
 	}
 	password, err := trust.Password()
 	if err != nil {
@@ -59,6 +67,10 @@ func (q *quickstart) makeWorkspace(ctx context.Context) error {
 		if err := evidence.WriteFileAtomicMode(filepath.Join(dir, name), content, 0o600); err != nil {
 			return Exit(ExitHarnessFailed, err)
 		}
+	}
+	q.description.Workspace = root
+	if err := q.description.Save(q.labFile); err != nil {
+		return Exit(ExitHarnessFailed, err)
 	}
 	return Exit(ExitHarnessFailed, evidence.WriteFileAtomic(marker, []byte(dir+"\n")))
 }

@@ -33,7 +33,8 @@ type Description struct {
 	ClusterUID        string                      `json:"clusterUID"` // of the kube-system namespace
 	Kubeconfig        string                      `json:"kubeconfig"`
 	BinDir            string                      `json:"binDir"`  // on this machine: kubectl, and what else a caller puts there
-	Network           string                      `json:"network"` // of the engine
+	Workspace         string                      `json:"workspace,omitempty"` // folder in which a person works with the lab by hand; empty where none was made
+	Network           string                      `json:"network"`             // of the engine
 	Registry          RegistryDescription         `json:"registry"`
 	Databases         []DatabaseDescription       `json:"databases"`
 	AuditLogs         []string                    `json:"auditLogs"` // files on this machine, one for each API server

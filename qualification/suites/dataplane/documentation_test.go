@@ -3,7 +3,6 @@ package dataplane
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -23,8 +22,8 @@ func TestDocumentedFirstChange(t *testing.T) {
 		s.Fixture(err)
 		steps, err := transcript.Parse(string(text))
 		s.Need("the page can be read", err)
-		root, err := filepath.Abs("../../..")
-		s.Fixture(err)
+		root := s.Bench.Lab.Workspace
+		s.Need("the lab has a workspace", subject.ErrorUnless(root != "", "the lab's description names none; install the operator by quickstart or by a run with labs of its own"))
 		environment := append(os.Environ(), "PATH="+s.Bench.Lab.BinDir+":"+os.Getenv("PATH"))
 		clear := func() {
 			// What a run that broke off left would make the page print other words.
