@@ -357,12 +357,12 @@ func TestADefiniteRefusalOfTheApplyJobWithdrawsTheMark(t *testing.T) {
 var policyChanges = map[string]func(*testing.T, *world, *corev1.ConfigMap){
 	"another content": func(t *testing.T, w *world, policy *corev1.ConfigMap) {
 		policy.Data["policy.yaml"] += "# reviewed\n"
-		if err := w.client.Update(context.Background(), policy); err != nil {
+		if err := w.base.Update(context.Background(), policy); err != nil {
 			t.Fatal(err)
 		}
 	},
 	"gone": func(t *testing.T, w *world, policy *corev1.ConfigMap) {
-		if err := w.client.Delete(context.Background(), policy); err != nil {
+		if err := w.base.Delete(context.Background(), policy); err != nil {
 			t.Fatal(err)
 		}
 	},
@@ -382,7 +382,7 @@ func TestAPolicyThatChangesWhileAnApprovedApplyWaitsRetiresIt(t *testing.T) {
 			}
 			w.mustPass(r)
 			policy := &corev1.ConfigMap{}
-			if err := w.client.Get(context.Background(), client.ObjectKey{Namespace: testNamespace, Name: policyName}, policy); err != nil {
+			if err := w.base.Get(context.Background(), client.ObjectKey{Namespace: testNamespace, Name: policyName}, policy); err != nil {
 				t.Fatal(err)
 			}
 			change(t, w, policy)

@@ -320,3 +320,41 @@ func waitForFile(t *testing.T, path string) {
 	}
 	t.Fatal("the other process did not come so far")
 }
+
+// TestWhatTheEngineMakesForADeadProcessIsRemovedToo lets the network appear after the removal began, as the engine does
+// that finishes a request whose sender was killed.
+func TestWhatTheEngineMakesForADeadProcessIsRemovedToo(t *testing.T) {
+	e := connect(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	const id = "test-late"
+	dir, err := Dir(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	book, err := journal.Open(journalPath(dir), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(book.Append(journal.Intended, journal.Network, networkName(id), ""), book.Close()); err != nil {
+		t.Fatal(err)
+	}
+	late := make(chan error, 1)
+	go func() {
+		time.Sleep(time.Second)
+		_, err := e.Client().NetworkCreate(context.Background(), networkName(id), client.NetworkCreateOptions{Driver: "bridge", Labels: map[string]string{Label: id}})
+		late <- err
+	}()
+	removal, err := Down(t.Context(), id, true)
+	if err != nil || !removal.Found {
+		t.Fatalf("got %+v, %v", removal, err)
+	}
+	if err := <-late; err != nil {
+		t.Fatal(err)
+	}
+	if left := leftovers(t, e, id); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}

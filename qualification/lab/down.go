@@ -65,6 +65,9 @@ func Down(ctx context.Context, id string, purge bool) (Removal, error) {
 	if err != nil {
 		return Removal{}, err
 	}
+	if err := awaitInFlight(ctx, connection, entries); err != nil {
+		return Removal{}, err
+	}
 	removal, err := remove(ctx, connection, id, dir, entries, !purge && !journal.Finished(entries))
 	if err != nil {
 		return removal, err

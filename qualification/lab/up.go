@@ -171,6 +171,9 @@ func clearUnfinished(ctx context.Context, e *engine.Engine, options Options, dir
 		return &AlreadyUpError{ID: options.ID}
 	}
 	options.Progress.Say("removing what an earlier process left of the lab %s", options.ID)
+	if err := awaitInFlight(ctx, e, entries); err != nil {
+		return err
+	}
 	_, err = remove(ctx, e, options.ID, dir, entries, true)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -138,6 +139,25 @@ func Objects(entries []Entry, kind Kind) []string {
 		}
 	}
 	return left
+}
+
+// Asked returns the intentions that nothing followed: whether their objects exist is not known.
+func Asked(entries []Entry) []Entry {
+	type object struct {
+		kind Kind
+		name string
+	}
+	settled := map[object]bool{}
+	var asked []Entry
+	for i := len(entries) - 1; i >= 0; i-- {
+		one := object{entries[i].Kind, entries[i].Name}
+		if entries[i].Event == Intended && !settled[one] {
+			asked = append(asked, entries[i])
+		}
+		settled[one] = true
+	}
+	slices.Reverse(asked)
+	return asked
 }
 
 // Finished says whether the lab became ready and has not failed since.
