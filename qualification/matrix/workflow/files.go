@@ -45,7 +45,8 @@ type data struct {
 	Actions  map[string]string
 	Smoke    Job // the cell that each change is tried on
 	Stages   []Stage
-	Profiles []string // that a release can be qualified under
+	Declared []string // every profile
+	Profiles []string // those that a release can be qualified under
 	NotRun   int      // cells of a release that cannot run yet
 }
 
@@ -67,6 +68,7 @@ func Files(tree catalogue.Tree) (map[string][]byte, error) {
 	}
 	filled.Smoke = smoke
 	for _, p := range tree.Profiles {
+		filled.Declared = append(filled.Declared, p.Name)
 		if covers(p, filled.Stages) {
 			filled.Profiles = append(filled.Profiles, p.Name)
 		}
