@@ -29,6 +29,9 @@ func NewAuditCommand(streams IOStreams) *cobra.Command {
 		Long: `Audit counts requests from the audit logs of every API server of a cluster. A request is one audit id over all
 servers, and its time is when a server received it, so that counts and the peak of a sliding window are exact for the
 events that were logged. Whether those are all there were is said too: a count that is not proven complete exits with 4.`,
+		Example: `  ptah-qualify audit count --run runs/soak
+  ptah-qualify audit explain --run runs/soak
+  ptah-qualify audit policy`,
 	}
 	command.AddCommand(newAuditCount(streams), newAuditExplain(streams), newAuditPolicy(streams))
 	return command

@@ -22,6 +22,8 @@ func NewBundleCommand(streams IOStreams) *cobra.Command {
 		Long: `A bundle is one tar file with the evidence of a run as it lies in its directory, the signed record and the reports
 that the record binds. It says what the evidence shows and what it does not, and is checked without a network, by
 bundle verify or, once unpacked, by sha256sum and record verify.`,
+		Example: `  ptah-qualify bundle public --run RUN --record RECORD --output run.tar
+  ptah-qualify bundle verify run.tar --key release.pub`,
 	}
 	command.AddCommand(newBundlePublic(streams), newBundleRestricted(streams), newBundleVerify(streams), newBundleScan(streams))
 	return command
@@ -42,11 +44,6 @@ func (f *bundleFlags) register(command *cobra.Command) {
 	command.Flags().StringArrayVar(&f.keys, "key", nil, "PEM public key to verify the record with and to enclose; repeat to admit several")
 	command.Flags().StringArrayVar(&f.secrets, "secret-file", nil, "file with secret values of the lab that must be nowhere, one a line, or one PEM private key; repeatable")
 	mustRequire(command, "run", "record", "output")
-	completeFlag(command, "run", completeRunFolders)
-	for flag, endings := range map[string][]string{"record": {"json"}, "key": {"pub", "pem"}} {
-		completeFlag(command, flag, completeEndings(endings...))
-	}
-	completeFlag(command, "reports", completeFolders)
 }
 
 // prepare does everything before the first byte is written.

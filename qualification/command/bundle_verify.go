@@ -48,8 +48,7 @@ It exits 6 where anything does not fit, and else with the exit code of the verdi
 	command.Flags().StringArrayVar(&identities, "identity", nil, "age identity file, for an encrypted bundle; repeatable")
 	command.Flags().BoolVar(&acceptance, "acceptance", false, "demand that the record accepts the release")
 	mustRequire(command, "key")
-	completeFlag(command, "key", completeEndings("pub", "pem"))
-	completeFlag(command, "identity", completeEndings("txt", "key"))
+	mustComplete(command, "identity", completeEndings("txt", "key"))
 	return command
 }
 
@@ -124,6 +123,8 @@ func newBundleScan(streams IOStreams) *cobra.Command {
 file, place and kind; no credential is ever printed. It exits 3 where anything was found. It writes nothing.`,
 		Example: `  ptah-qualify bundle scan reports/quickstart --secret-file lab/registry.password`,
 		Args:    cobra.MinimumNArgs(1),
+
+		ValidArgsFunction: completeFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
 			scanner, err := newScanner(secrets)
 			if err != nil {

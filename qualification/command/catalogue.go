@@ -21,6 +21,8 @@ func NewCatalogueCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "catalogue",
 		Short: "Check the catalogues of suites, minors and machines against what is written",
+		Long: `The catalogues in the folder support say which suites there are, which Kubernetes minors are supported and which
+machines run cells. What others take from them is checked, and the workflow files are generated from them.`,
 		Example: `  ptah-qualify catalogue check
   ptah-qualify catalogue workflows`,
 	}

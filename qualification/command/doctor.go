@@ -32,6 +32,9 @@ func NewDoctorCommand(streams IOStreams) *cobra.Command {
 		Long: `doctor looks at this machine and prints one line for each thing it needs. With --fix (root on Debian) it
 installs packages, registers the bounded runtime where the machine's capability bounding set is not full, and
 starts the Docker engine where no init system does. Without --fix it changes nothing.`,
+		Example: `  ptah-qualify doctor
+  ptah-qualify doctor --for test
+  ptah-qualify doctor --fix`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runDoctor(command.Context(), streams, flags)

@@ -16,6 +16,7 @@ import (
 
 	"ptah.run/ptah/qualification/gate"
 	"ptah.run/ptah/qualification/matrix"
+	"ptah.run/ptah/qualification/matrix/catalogue"
 	"ptah.run/ptah/qualification/profile"
 )
 
@@ -45,7 +46,8 @@ Exit codes: 0 pass, 1 a cell shows that the product failed, 3 the harness or the
 complete or decides nothing, 6 a signature, a digest or a judgement does not fit.`,
 		Example: `  ptah-qualify gate --matrix functional --depth pull-request --profile development --key ci.pub gathered/
   ptah-qualify gate --acceptance --key release.pub --subject chart/ptah-operator=sha256:df2f... records/ runs/r1`,
-		Args: cobra.MinimumNArgs(1),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeFiles,
 		RunE: func(command *cobra.Command, paths []string) error {
 			declared, err := flags.declared()
 			if err != nil {
@@ -73,10 +75,10 @@ complete or decides nothing, 6 a signature, a digest or a judgement does not fit
 	command.Flags().StringVar(&flags.output, "output", "", "also write the decision as JSON to this file")
 	command.MarkFlagsRequiredTogether("matrix", "depth")
 	mustRequire(command, "key")
-	mustComplete(command, "profile", completeDocuments("profiles"))
-	mustComplete(command, "matrix", completeDocuments("matrices"))
-	mustComplete(command, "depth", completeWords("smoke", "pull-request", "release"))
-	mustComplete(command, "format", completeWords("text", "json"))
+	mustComplete(command, "matrix", func(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return completeMatrices(&flags.matrices)(command, nil, begun)
+	})
+	mustComplete(command, "depth", completeWords(catalogue.Depths...))
 	return command
 }
 

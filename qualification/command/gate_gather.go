@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"ptah.run/ptah/qualification/evidence"
 	"ptah.run/ptah/qualification/evidence/dossier"
 	"ptah.run/ptah/qualification/gate"
@@ -238,19 +236,4 @@ func offerOf(source string, cell *record.VerifiedCell, signed bool) gate.Offered
 	facts := cell.Facts()
 	return gate.Offered{Source: source, Cell: facts.Cell, Signed: signed, Profile: facts.Profile, Subject: facts.Subject, Root: facts.Root, Cluster: facts.Cluster,
 		Shown: cell.PassedTests, Verdict: facts.Verdict, Unbound: facts.Unbound()}
-}
-
-// completeDocuments completes a flag with the names of the documents in a folder.
-func completeDocuments(dir string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []string
-		for _, path := range paths {
-			names = append(names, strings.TrimSuffix(filepath.Base(path), ".yaml"))
-		}
-		return completeWords(names...)(nil, nil, begun)
-	}
 }

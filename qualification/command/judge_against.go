@@ -88,17 +88,9 @@ func printDifferences(out io.Writer, against string, differences []judge.Differe
 
 // completeJudge gives the flags of judge their completions.
 func completeJudge(command *cobra.Command) {
-	profiles := func(more ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return func(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-			names, directive := completeProfiles(command, nil, begun)
-			return append(names, more...), directive
-		}
-	}
-	mustComplete(command, "run", completeKeptRuns)
-	mustComplete(command, "profile", profiles())
-	mustComplete(command, "against", profiles(againstRun))
-	mustComplete(command, "format", completeWords(formatText, formatJSON))
-	if err := command.MarkFlagFilename("output", "json"); err != nil {
-		panic(err) // the flag was just declared
-	}
+	mustComplete(command, "against", func(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		names, directive := completeProfiles(command, nil, begun)
+		return append(names, againstRun), directive
+	})
+	mustComplete(command, "output", completeEndings("json"))
 }

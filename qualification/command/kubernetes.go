@@ -24,6 +24,8 @@ func NewKubernetesCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "kubernetes",
 		Short: "Show the supported Kubernetes minors, and move the window of them",
+		Long: `Three consecutive minors of Kubernetes are supported. The window moves by one minor as one change over every file that
+names a minor; there is no state in between.`,
 		Example: `  ptah-qualify kubernetes show
   ptah-qualify kubernetes advance --to 1.38 --version 1.38.0`,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +27,13 @@ func NewLabCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "lab",
 		Short: "Build images and run clusters, registries and databases on this machine",
-		Args:  cobra.NoArgs,
-		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+		Long: `A lab is a Kubernetes cluster, a registry with TLS and a password, and a database server, in containers of this machine.
+It is known by its id. What it needs is in its folder, in lab.json, which suites find by PTAH_LAB.
+
+With --source modules, images are built from Go modules and Debian packages; with registry, they are pulled by digest.`,
+		Example: `  ptah-qualify lab up
+  ptah-qualify lab list
+  ptah-qualify lab down`,
 	}
 	command.PersistentFlags().StringVar(&flags.repository, "repository", "", "folder of this repository (default: found from the working folder)")
 	command.PersistentFlags().StringVar(&flags.source, "source", source.ModulesName, "where images come from: modules or registry")
@@ -80,7 +86,14 @@ func newLabImagesCommand(streams IOStreams, flags *labFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "images",
 		Short: "Get the lab's images and load them into the engine",
-		Args:  cobra.NoArgs,
+		Long: `images gets the images that labs are made of and loads them into the Docker engine: one line for each, with where it
+came from and its digest. What is in the cache already is not built again.
+
+With --verify it builds the images of the product twice, in two folders, and exits with 1 where a digest differs.`,
+		Example: `  ptah-qualify lab images
+  ptah-qualify lab images --role node --version 1.36
+  ptah-qualify lab images --verify`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if verify {
 				return labExit(verifyImages(command.Context(), streams, flags))
@@ -88,7 +101,7 @@ func newLabImagesCommand(streams IOStreams, flags *labFlags) *cobra.Command {
 			return labExit(runLabImages(command.Context(), streams, flags, catalog.Role(role), version))
 		},
 	}
-	command.Flags().StringVar(&role, "role", "", "only this role: node, registry, postgresql, load-balancer or executor-base")
+	command.Flags().StringVar(&role, "role", "", "only this role: "+strings.Join(roles(), ", "))
 	command.Flags().StringVar(&version, "version", "", "this version of the role (default: the catalogue's default)")
 	command.Flags().BoolVar(&verify, "verify", false, "instead build the product's images twice, in two folders, and compare their digests")
 	command.MarkFlagsMutuallyExclusive("verify", "role")
@@ -168,7 +181,11 @@ func newLabAssetsCommand(streams IOStreams, flags *labFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "assets",
 		Short: "Print a folder with kube-apiserver, etcd and kubectl for KUBEBUILDER_ASSETS, built where absent",
-		Args:  cobra.NoArgs,
+		Long: `assets prints the folder that envtest takes its API server from. It builds the programs of one Kubernetes minor from
+their Go modules where the cache does not have them.`,
+		Example: `  KUBEBUILDER_ASSETS=$(ptah-qualify lab assets) go test ./chart
+  ptah-qualify lab assets --kubernetes 1.35`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			images, err := flags.open(streams)
 			if err != nil {

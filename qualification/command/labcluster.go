@@ -20,6 +20,9 @@ func newLabUpCommand(streams IOStreams, flags *labFlags) *cobra.Command {
 		Long: `up starts a lab: a Kubernetes cluster, a registry with TLS and a password, and a database server that journals
 every statement, all on this machine. It ends when all of them serve. Where it fails, it keeps the logs and removes
 the rest.`,
+		Example: `  ptah-qualify lab up
+  ptah-qualify lab up --id oldest --kubernetes 1.35
+  ptah-qualify lab up --id ha --control-planes 3 --workers 1`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Repository, options.Source, options.Progress = flags.repository, flags.source, progress.New(streams.Err)
@@ -40,7 +43,8 @@ the rest.`,
 	command.Flags().IntVar(&options.RegistryPort, "registry-port", 0, "port of the registry on 127.0.0.1; 0 takes a free one")
 	command.Flags().IntVar(&options.DatabasePort, "database-port", 0, "port of the database on 127.0.0.1; 0 takes a free one")
 	command.Flags().BoolVar(&options.Retain, "retain", false, "keep everything after a failure, to look at it")
-	_ = command.RegisterFlagCompletionFunc("database", cobra.FixedCompletions([]string{lab.PostgreSQL, lab.MySQL}, cobra.ShellCompDirectiveNoFileComp))
+	mustComplete(command, "id", cobra.NoFileCompletions)
+	mustComplete(command, "database", cobra.FixedCompletions([]string{lab.PostgreSQL, lab.MySQL}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -62,7 +66,11 @@ func newLabDownCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "down",
 		Short: "Remove a lab, whatever moment it stopped at",
-		Args:  cobra.NoArgs,
+		Long: `down removes the containers, networks, credentials and the folder of a lab, whether it is up, half made or half
+removed. What a lab that never came up logged stays in a folder aside, unless --purge is given.`,
+		Example: `  ptah-qualify lab down
+  ptah-qualify lab down --id ha --purge`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			removal, err := lab.Down(command.Context(), id, purge)
 			if err != nil {
@@ -92,7 +100,11 @@ func newLabListCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "List the labs on this machine",
-		Args:  cobra.NoArgs,
+		Long: `list prints the labs of this user: up, unfinished where making or removing them was interrupted, or stopped where their
+containers do not run, with the number of running containers, the Kubernetes version and the kubeconfig.`,
+		Example: `  ptah-qualify lab list
+  ptah-qualify lab list --format json`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if format != "text" && format != "json" {
 				return Exit(ExitUsage, fmt.Errorf("--format %q is unknown: use text or json", format))
@@ -121,7 +133,11 @@ func newLabLogsCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "logs",
 		Short: "Write the logs of a lab's nodes and containers into a folder",
-		Args:  cobra.NoArgs,
+		Long: `logs writes what the nodes, the registry, the database and the Pods of a lab logged into a folder, and prints its name.
+The lab stays as it is.`,
+		Example: `  ptah-qualify lab logs
+  ptah-qualify lab logs --id ha --output /tmp/ha-logs`,
+		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if output == "" {
 				dir, err := lab.Dir(id)
@@ -139,5 +155,6 @@ func newLabLogsCommand(streams IOStreams) *cobra.Command {
 	}
 	command.Flags().StringVar(&id, "id", lab.DefaultID, "name of the lab")
 	command.Flags().StringVar(&output, "output", "", "folder (default: logs in the lab's folder)")
+	mustComplete(command, "output", completeFolders)
 	return command
 }

@@ -21,6 +21,10 @@ func NewMatrixCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "matrix",
 		Short: "List the matrices and plan the cells of a depth",
+		Long: `A matrix declares cells as the product of its axes: what is tested, on which Kubernetes minor, with which database and
+platform. A depth is a named selection of them: smoke, pull-request or release.
+
+These commands read files and start nothing.`,
 		Example: `  ptah-qualify matrix list
   ptah-qualify matrix plan functional --depth release
   ptah-qualify matrix github functional --depth pull-request`,
@@ -42,14 +46,11 @@ func (f *matrixFlags) bind(command *cobra.Command) {
 	command.Flags().StringVar(&f.dir, "matrices", "matrices", "folder with the matrices")
 	command.Flags().StringVar(&f.suites, "suites", catalogue.SuitesFile, "catalogue of suites")
 	command.Flags().StringVar(&f.machines, "machines", catalogue.MachinesFile, "catalogue of machines")
-	_ = command.MarkFlagDirname("matrices") // these flags were just declared
-	_ = command.MarkFlagFilename("suites", "yaml")
-	_ = command.MarkFlagFilename("machines", "yaml")
 }
 
 func (f *matrixFlags) bindDepth(command *cobra.Command) {
 	command.Flags().StringVar(&f.depth, "depth", "smoke", "which cells: "+strings.Join(catalogue.Depths, ", "))
-	_ = command.RegisterFlagCompletionFunc("depth", completeDepths(&f.dir)) // the flag was just declared
+	mustComplete(command, "depth", completeDepths(&f.dir))
 	command.ValidArgsFunction = completeMatrices(&f.dir)
 }
 
@@ -201,7 +202,6 @@ is printed with its reasons. Such a cell is never left out and never a pass: a s
 	flags.bind(command)
 	flags.bindDepth(command)
 	command.Flags().StringVar(&flags.format, "format", "text", "text or json")
-	_ = command.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]cobra.Completion{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 

@@ -45,7 +45,7 @@ earlier revisions stay as they were. Without it the exit code is 2. Nothing is f
 	}
 	command.Flags().StringVar(&since, "since", "", "commit, branch or tag that the profiles are compared with")
 	command.Flags().StringVar(&repository, "repository", ".", "folder of the git repository that has the commit")
-	mustComplete(command, "since", completeWords("HEAD"))
+	mustComplete(command, "since", completeRevisions)
 	return command
 }
 

@@ -61,6 +61,7 @@ and never edited. A profile that contradicts itself is refused.`,
 	command.Flags().BoolVar(&check, "check", false, "write nothing, and exit with 6 where a file is not what its profile gives")
 	command.Flags().StringVar(&dir, "output", "support", "folder of the pages profile-NAME.md")
 	command.MarkFlagsMutuallyExclusive("write", "check")
+	mustComplete(command, "output", completeFolders)
 	return command
 }
 

@@ -40,6 +40,9 @@ operator by digest, converges a schema with an approval, judges what happened ag
 record and writes the reports. What is built already is used again, and a lab that is up stays up.
 
 Stages: ` + strings.Join(quickstartStages, ", ") + `.`,
+		Example: `  ptah-qualify quickstart
+  ptah-qualify quickstart --until install
+  ptah-qualify quickstart --down`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !slices.Contains(quickstartStages, options.until) {
@@ -63,6 +66,7 @@ Stages: ` + strings.Join(quickstartStages, ", ") + `.`,
 	command.Flags().BoolVar(&options.down, "down", false, "remove the lab and everything that it left running")
 	command.Flags().StringVar(&options.output, "output", ".ptah/quickstart", "folder for evidence, record and reports")
 	command.MarkFlagsMutuallyExclusive("until", "down")
+	mustComplete(command, "output", completeFolders)
 	return command
 }
 

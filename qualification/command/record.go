@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,8 +49,16 @@ file as DSSE envelopes. It binds the profile, the release manifest, the digests 
 platforms (native or emulated), the source of the images, the commit of the harness and how that relates to the release.
 
 Keys are ed25519 or ECDSA P-256 in PEM files. Keyless signatures (sigstore) are not available here.`,
+		Example: `  ptah-qualify record create --run RUN
+  ptah-qualify record sign --key qualification.key
+  ptah-qualify record verify --key qualification.pub --run RUN`,
 	}
-	key := &cobra.Command{Use: "key", Short: "Keys that sign records"}
+	key := &cobra.Command{
+		Use: "key", Short: "Keys that sign records",
+		Long: `A record is signed with a private key in a PEM file and verified with its public half. Whoever verifies must have the
+public key from somewhere else than the record.`,
+		Example: "  ptah-qualify record key generate --output keys",
+	}
 	key.AddCommand(newRecordKeyGenerate(streams))
 	command.AddCommand(newRecordCreate(streams), newRecordSign(streams), newRecordVerify(streams), newRecordInspect(streams),
 		newRecordReview(streams), newRecordImpact(streams), key)
@@ -94,6 +102,7 @@ changes nothing that support/claims.yaml lists as shipped; without both, a recor
 	command.Flags().StringVar(&flags.repository, "repository", "", "git repository that holds the commits of the release and of the harness")
 	command.Flags().StringVar(&flags.releaseCommit, "release-commit", "", "commit or tag that the release was built from (default: the one the evidence names)")
 	mustRequire(command, "run")
+	mustComplete(command, "release-commit", completeRevisions)
 	return command
 }
 
@@ -152,7 +161,29 @@ for ` + "`ptah-qualify gate`" + `.`,
 	command.Flags().StringVar(&flags.cells, "cells", "", "existing folder for one signed file of each finished cell")
 	command.Flags().StringArrayVar(&flags.only, "cell", nil, "with --cells: only this cell; repeat for several")
 	mustRequire(command, "key")
+	mustComplete(command, "key", completePrivateKeys)
+	mustComplete(command, "cell", func(command *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return completeWords(cellsOf(flags.record)...)(command, nil, begun)
+	})
 	return command
+}
+
+// cellsOf lists the cells of a record that left evidence, and nothing where it cannot be read.
+func cellsOf(path string) (keys []string) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	claims, err := record.Inspect(data)
+	if err != nil {
+		return nil
+	}
+	for _, cell := range claims.Judgements() {
+		if cell.Root != "" {
+			keys = append(keys, cell.Cell.Key)
+		}
+	}
+	return keys
 }
 
 func signRecord(ctx context.Context, out io.Writer, flags signFlags) error {
@@ -204,8 +235,10 @@ func readRecord(path string) (*record.Record, error) {
 func newRecordInspect(streams IOStreams) *cobra.Command {
 	var path string
 	command := &cobra.Command{
-		Use:     "inspect --record FILE",
-		Short:   "Print what a record claims, without checking it",
+		Use:   "inspect --record FILE",
+		Short: "Print what a record claims, without checking it",
+		Long: `Inspect prints the verdicts, digests and identities that a record states, and by whose key it says that it is signed.
+Nothing of it is checked: record verify does that.`,
 		Example: `  ptah-qualify record inspect --record reports/quickstart/` + record.FileName,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -267,19 +300,4 @@ func where(facts record.Facts) string {
 		execution = "native"
 	}
 	return fmt.Sprintf(" on %s (%s), cluster %s, images from %s", facts.Platform, execution, facts.Cluster, facts.ImageSource)
-}
-
-// completeWords completes a flag with fixed words.
-func completeWords(words ...string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		fitting := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !strings.HasPrefix(word, begun) })
-		return fitting, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// mustComplete gives a flag, declared beside the call, its completion.
-func mustComplete(command *cobra.Command, flag string, complete func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)) {
-	if err := command.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err)
-	}
 }

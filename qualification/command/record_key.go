@@ -70,6 +70,7 @@ It never overwrites a key.`,
 	command.Flags().StringVar(&algorithm, "algorithm", record.Ed25519, "ed25519 or ecdsa (P-256)")
 	mustComplete(command, "algorithm", completeWords(record.Ed25519, record.ECDSA))
 	mustRequire(command, "output")
+	mustComplete(command, "output", completeFolders)
 	return command
 }
 

@@ -31,6 +31,8 @@ func (c *comparison) register(command *cobra.Command, keyUsage string) {
 	command.Flags().StringVar(&c.claims, "claims", "", "declaration of the claims (default: "+claimsPath+" of the repository)")
 	command.Flags().StringArrayVar(&c.keys, "verify-key", nil, keyUsage)
 	mustRequire(command, "from", "to")
+	mustComplete(command, "from", completeRevisions)
+	mustComplete(command, "to", completeRevisions)
 }
 
 // compared is the result of a comparison.
@@ -135,7 +137,6 @@ With --strict it exits 4 while a claim is neither standing nor covered by a sign
 	command.Flags().StringArrayVar(&flags.reviews, "review", nil, "signed review; repeat for several")
 	command.Flags().BoolVar(&flags.strict, "strict", false, "exit 4 while a claim must be repeated or reviewed")
 	command.Flags().StringVar(&flags.format, "format", "text", "text or json")
-	mustComplete(command, "format", completeWords("text", "json"))
 	return command
 }
 
@@ -289,6 +290,7 @@ for evidence that is gone. The signed statement names the exact changes; a furth
 	command.Flags().StringVar(&flags.key, "key", "", "PEM private key that signs the review")
 	command.Flags().StringVar(&flags.output, "output", "", "file to write (default: CLAIM.review.json)")
 	mustComplete(command, "claim", completeClaims)
+	mustComplete(command, "key", completePrivateKeys)
 	mustRequire(command, "claim", "reason", "by", "key")
 	command.AddCommand(newRecordReviewVerify(streams))
 	return command

@@ -64,7 +64,6 @@ that is genuine and did not pass never exits 0.`,
 	command.Flags().StringVar(&flags.repository, "repository", "", "git repository, to check how harness and release relate")
 	command.Flags().BoolVar(&flags.acceptance, "acceptance", false, "demand that the record accepts the release")
 	mustRequire(command, "key")
-	mustComplete(command, "profile", completeDocuments("profiles"))
 	return command
 }
 

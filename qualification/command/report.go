@@ -60,8 +60,7 @@ Rendering succeeds whatever the verdict is: use judge or record verify for an ex
 	command.Flags().StringVar(&run, "run", "", "directory of the run")
 	command.Flags().StringVar(&output, "output", "", "existing folder to write into")
 	mustRequire(command, "run", "output")
-	completeFlag(command, "run", completeRunFolders)
-	completeFlag(command, "output", completeFolders)
+	mustComplete(command, "output", completeFolders)
 	command.AddCommand(newReportVerify(streams))
 	return command
 }
@@ -88,8 +87,5 @@ uses no network, and exits 6 where anything does not fit.`,
 	command.Flags().StringVar(&flags.record, "record", "", "signed record")
 	command.Flags().StringArrayVar(&flags.keys, "key", nil, "PEM public key; repeat to admit several")
 	mustRequire(command, "reports", "record", "key")
-	completeFlag(command, "reports", completeFolders)
-	completeFlag(command, "record", completeEndings("json"))
-	completeFlag(command, "key", completeEndings("pub", "pem"))
 	return command
 }

@@ -36,6 +36,10 @@ Exit codes: 0 pass, 1 the product failed, 2 usage, 3 harness or infrastructure f
 		NewRunCommand(streams),
 		NewQuickstartCommand(streams),
 		NewTestCommand(streams),
+		NewStatusCommand(streams),
+		NewCleanCommand(streams),
 	)
+	refuseUnknownSubcommands(root)
+	completeTree(root)
 	return root
 }

@@ -40,6 +40,7 @@ type runOptions struct {
 	id        string
 	resume    string
 	keepGoing bool
+	progress  string
 }
 
 // NewRunCommand returns `ptah-qualify run`.
@@ -56,6 +57,9 @@ Interrupted once, it takes down what it made and exits with 5; interrupted twice
 after it was killed, --resume goes on: finished cells are kept as long as what goes into them is unchanged, and each of
 the others is done again, with the reason on a line of its own.
 
+On a terminal it shows what happens to each cell, and a live line for the one under way; elsewhere, and with --progress
+plain, timestamped lines with the output of the suites; with --progress json, one JSON object a line.
+
 Cells that the catalogues call planned are not run; the evidence says why, and a set that needs them is not passed.`,
 		Example: `  ptah-qualify run --profile quickstart --lab lab
   ptah-qualify run --profile development --labs own --output .ptah/development
@@ -70,7 +74,12 @@ Cells that the catalogues call planned are not run; the evidence says why, and a
 			if err != nil {
 				return labExit(err)
 			}
-			dir, err := runCells(command.Context(), repository, *options, streams.Err)
+			progress, err := newRunProgress(streams.Err, options.progress)
+			if err != nil {
+				return err
+			}
+			defer progress.Close()
+			dir, err := runCells(command.Context(), repository, *options, progress)
 			if err != nil {
 				return err
 			}
@@ -90,6 +99,10 @@ Cells that the catalogues call planned are not run; the evidence says why, and a
 	flags.StringVar(&options.id, "id", "", "id of the run (default: the time it begins)")
 	flags.StringVar(&options.resume, "resume", "", "go on with the run in this folder, as it was begun")
 	flags.BoolVar(&options.keepGoing, "keep-going", false, "go on with the next cell after one that could not be run")
+	flags.StringVar(&options.progress, "progress", progressAuto, "how to say where the run is: auto, live, plain or json")
+	mustComplete(command, "progress", completeWords(progressAuto, progressLive, progressPlain, progressJSON))
+	mustComplete(command, "id", cobra.NoFileCompletions)
+	mustComplete(command, "output", completeFolders)
 	completeRun(command)
 	return command
 }
@@ -119,7 +132,13 @@ func (o runOptions) check(command *cobra.Command) error {
 // runCells runs or resumes a run and returns its folder. Errors carry their exit code. An interrupt ends it as the help
 // says, also where the caller's context ends by it too.
 func runCells(ctx context.Context, repository string, options runOptions, log io.Writer) (string, error) {
-	say := func(format string, arguments ...any) { fmt.Fprintf(log, format+"\n", arguments...) }
+	say := func(format string, arguments ...any) {
+		if progress, ok := log.(*runProgress); ok {
+			progress.Event(fmt.Sprintf(format, arguments...))
+			return
+		}
+		fmt.Fprintf(log, format+"\n", arguments...)
+	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -247,15 +266,21 @@ func (b *begunRun) abandon() {
 	}
 }
 
+// exitOfOpening is the exit code of a run that cannot be gone on with.
+func exitOfOpening(err error) int {
+	if errors.Is(err, evidence.ErrTampered) {
+		return ExitVerificationFailed
+	}
+	return ExitUsage
+}
+
 func (b *begunRun) reopen(dir string) error {
 	store, err := evidence.OpenRun(filepath.Clean(dir))
 	switch {
 	case errors.Is(err, evidence.ErrClosed):
 		return &completeError{dir}
-	case errors.Is(err, evidence.ErrTampered):
-		return Exit(ExitVerificationFailed, err)
 	case err != nil:
-		return Exit(ExitUsage, err)
+		return Exit(exitOfOpening(err), err)
 	}
 	b.store, b.id, b.dir = store, store.ID(), store.Dir()
 	return b.recall()

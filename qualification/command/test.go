@@ -27,6 +27,9 @@ func NewTestCommand(streams IOStreams) *cobra.Command {
 		Long: `test gets what the tests need (API server and etcd for envtest, the PostgreSQL image), then runs "go test -race" with
 PTAH_TEST_APISERVER=1 and PTAH_TEST_CONTAINERS=1, under which a test that cannot reach them fails instead of being
 skipped. It needs Docker and no cluster. Without packages it runs all.`,
+		Example: `  ptah-qualify test
+  ptah-qualify test ./operator/schema/... ./chart`,
+		ValidArgsFunction: completeFolders,
 		RunE: func(command *cobra.Command, packages []string) error {
 			return runTests(command.Context(), streams, options, packages)
 		},

@@ -3,6 +3,7 @@ package evidence
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -67,12 +68,15 @@ func (r *Run) noteLocked(line journalLine) error {
 	if err != nil {
 		return fmt.Errorf("journal of run %s: %w", r.identity.ID, err)
 	}
-	if _, err := r.journal.Write(append(data, '\n')); err != nil {
-		return fmt.Errorf("journal of run %s: %w", r.identity.ID, err)
+	written, err := r.journal.Write(append(data, '\n'))
+	if err == nil {
+		err = r.sync(r.journal)
 	}
-	if err := r.journal.Sync(); err != nil {
-		return fmt.Errorf("journal of run %s: %w", r.identity.ID, err)
+	if err != nil {
+		// What was written of the line would damage the next one.
+		return fmt.Errorf("journal of run %s: %w", r.identity.ID, errors.Join(err, r.journal.Truncate(r.size)))
 	}
+	r.size += int64(written)
 	r.lines++
 	r.apply(line)
 	return nil
@@ -120,7 +124,7 @@ func (r *Run) replay() error {
 		}
 		r.apply(line)
 	}
-	r.lines = len(lines)
+	r.lines, r.size = len(lines), int64(whole)
 	if whole < len(data) {
 		if err := os.Truncate(r.journal.Name(), int64(whole)); err != nil {
 			return fmt.Errorf("remove the line of the journal that the crash cut: %w", err)

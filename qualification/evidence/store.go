@@ -78,10 +78,12 @@ type Run struct {
 	dir      string
 	identity Identity
 	now      func() time.Time
+	sync     func(*os.File) error // (*os.File).Sync but in tests
 
 	mutex   sync.Mutex
 	journal *os.File
 	lines   int
+	size    int64 // of these lines in bytes
 	entries map[string]Entry
 	cells   []CellEntry
 	notes   []Note
@@ -197,7 +199,7 @@ func OpenRun(dir string, options ...Option) (*Run, error) {
 }
 
 func newRun(dir string, options []Option) *Run {
-	run := &Run{dir: dir, now: time.Now, entries: map[string]Entry{}, streams: map[string]bool{}}
+	run := &Run{dir: dir, now: time.Now, sync: (*os.File).Sync, entries: map[string]Entry{}, streams: map[string]bool{}}
 	for _, option := range options {
 		option(run)
 	}
@@ -325,7 +327,7 @@ func (r *Run) release(name string) {
 // adopt moves a written file under its digest and journals the name.
 func (r *Run) adopt(file *os.File, entry Entry) (Entry, error) {
 	defer r.release(entry.Name)
-	if err := file.Sync(); err != nil {
+	if err := r.sync(file); err != nil {
 		return Entry{}, fmt.Errorf("store %s: %w", entry.Name, err)
 	}
 	digest, size, err := digestFile(file.Name())

@@ -32,7 +32,7 @@ type Description struct {
 	ClusterName       string                      `json:"clusterName"`
 	ClusterUID        string                      `json:"clusterUID"` // of the kube-system namespace
 	Kubeconfig        string                      `json:"kubeconfig"`
-	BinDir            string                      `json:"binDir"`  // on this machine: kubectl, and what else a caller puts there
+	BinDir            string                      `json:"binDir"`              // on this machine: kubectl, and what else a caller puts there
 	Workspace         string                      `json:"workspace,omitempty"` // folder in which a person works with the lab by hand; empty where none was made
 	Network           string                      `json:"network"`             // of the engine
 	Registry          RegistryDescription         `json:"registry"`

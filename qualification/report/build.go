@@ -108,6 +108,7 @@ func (b *builder) cell(judged judge.CellJudgement, said *reasons) Cell {
 		return cell
 	}
 	cell.Lab, cell.ImageSource, cell.Files = file.Lab, file.Lab.ImageSource(), file.Files
+	cell.Driver = driverOf(file.Evidence.Driver)
 	names := map[string]string{}
 	for _, entry := range file.Files {
 		names[entry.Digest] = cmp.Or(names[entry.Digest], entry.Name)

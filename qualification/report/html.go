@@ -29,6 +29,7 @@ var parsed = template.Must(template.New("page").Funcs(template.FuncMap{
 	"moment":       moment,
 	"size":         size,
 	"platform":     platform,
+	"driver":       driver,
 	"plural":       plural,
 	"breakable":    breakable,
 }).Parse(pageTemplate))

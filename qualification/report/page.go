@@ -122,6 +122,7 @@ type Cell struct {
 	Root        string            `json:"root"`
 	Lab         dossier.Lab       `json:"lab"`
 	ImageSource string            `json:"imageSource"`
+	Driver      *Driver           `json:"driver,omitempty"` // nil where the driver kept no account of its load
 	Timeline    []Bar             `json:"timeline"`
 	Files       []evidence.Entry  `json:"files"`
 }

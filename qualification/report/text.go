@@ -93,9 +93,9 @@ func markdownRequirement(b *strings.Builder, need Requirement) {
 }
 
 func markdownCells(b *strings.Builder, page Page) {
-	b.WriteString("## Cells\n\n| Cell | Verdict | Kubernetes | Platform | Inputs | Evidence |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("## Cells\n\n| Cell | Verdict | Kubernetes | Platform | Driver | Inputs | Evidence |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, tested := range page.Cells {
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n", plain(tested.Key), plain(verdictWords(tested.Verdict)), plain(orNone(tested.Lab.KubernetesVersion)), plain(platform(tested)), code(tested.InputDigest), code(tested.Root))
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s |\n", plain(tested.Key), plain(verdictWords(tested.Verdict)), plain(orNone(tested.Lab.KubernetesVersion)), plain(platform(tested)), plain(driver(tested)), code(tested.InputDigest), code(tested.Root))
 	}
 	b.WriteString("\n")
 }

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,12 +153,14 @@ func TestARunKilledThreeTimesComesToTheSameRecord(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for round := range 3 {
 		root, places := t.TempDir(), t.TempDir()
+		var done [][]string // cells that were finished at each kill
 		for kill := range 3 {
 			c := start(t, root, places, "")
 			after := time.Duration(random.Int64N(int64(length / 2))) // so that three of them mostly fall into one run
 			time.Sleep(after)
 			_ = c.command.Process.Kill()
 			status, _ := c.wait(t)
+			done = append(done, finishedCells(t, root))
 			t.Logf("round %d, kill %d after %s: status %d, %s", round, kill, after, status, progress(root))
 			if status == 0 {
 				break // the dice let it end
@@ -169,6 +172,15 @@ func TestARunKilledThreeTimesComesToTheSameRecord(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+		atEnd := finishedCells(t, root)
+		for kill, before := range done {
+			if !slices.Equal(atEnd[:len(before)], before) {
+				t.Errorf("round %d (seed %d): of %q that were finished at kill %d, a cell was done again: %q", round, seed, before, kill, atEnd)
+			}
+		}
+		if len(atEnd) != 3 {
+			t.Errorf("round %d (seed %d): %q", round, seed, atEnd)
+		}
 		if got := statements(t, root); got != want {
 			t.Errorf("round %d (seed %d): the records differ\n%s\n---\n%s", round, seed, got, want)
 		}
@@ -176,6 +188,32 @@ func TestARunKilledThreeTimesComesToTheSameRecord(t *testing.T) {
 			t.Errorf("round %d (seed %d): the place %s was left", round, seed, left[0].Name())
 		}
 	}
+}
+
+// finishedCells are the cells that a run finished, in order, as often as it did.
+func finishedCells(t *testing.T, root string) []string {
+	t.Helper()
+	file, err := os.Open(filepath.Join(root, "runs", "run", "journal.jsonl"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // it was killed before it began
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	var cells []string
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct {
+			Event string
+			Cell  struct{ Key string }
+		}
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Event == "cell-finished" {
+			cells = append(cells, line.Cell.Key)
+		}
+	}
+	return cells
 }
 
 // progress says how far a run is.

@@ -46,9 +46,18 @@ func (l *loop) remove(ctx context.Context, name string) error {
 }
 
 // Leftovers returns the places that an earlier process of the run may have left, in the order in which they were made.
-func Leftovers(store *evidence.Run) []string {
+func Leftovers(store *evidence.Run) []string { return leftovers(store.Notes()) }
+
+// RemoveLeftovers removes these places without going on with the run. What is left after an error is tried again by the
+// next call, or by the run when it goes on.
+func RemoveLeftovers(ctx context.Context, store *evidence.Run, cells Cells, say func(format string, arguments ...any)) error {
+	l := &loop{Options: Options{Store: store, Cells: cells, Say: say}, abort: context.Background()}
+	return l.removeLeftovers(ctx)
+}
+
+func leftovers(notes []evidence.Note) []string {
 	var left []string
-	for _, note := range store.Notes() {
+	for _, note := range notes {
 		var one place
 		if note.Message != noteIntended && note.Message != noteRemoved || json.Unmarshal(note.Data, &one) != nil || one.Place == "" {
 			continue

@@ -52,7 +52,7 @@ func Load(dir string) (*Dossier, error) {
 	if err := d.declarations(snapshot); err != nil {
 		return nil, fmt.Errorf("run %s: %w", d.RunID, err)
 	}
-	if d.NotRun, err = loadNotRun(snapshot); err != nil {
+	if d.NotRun, err = Reasons(snapshot); err != nil {
 		return nil, fmt.Errorf("run %s: %w", d.RunID, err)
 	}
 	for _, key := range cellKeys(snapshot) {
@@ -108,15 +108,43 @@ func (d *Dossier) declarations(snapshot *evidence.Snapshot) error {
 	if err := decodeJSON(prefix+harnessName, data, &d.Harness); err != nil {
 		return err
 	}
-	d.Expected, err = Expected(d.Profile, func(name string) (*matrix.Matrix, error) {
+	d.Expected, err = Expected(d.Profile, matricesIn(snapshot, prefix))
+	return err
+}
+
+func matricesIn(stored Stored, prefix string) func(name string) (*matrix.Matrix, error) {
+	return func(name string) (*matrix.Matrix, error) {
 		path := prefix + matrixPrefix + name + ".yaml"
-		data, err := snapshot.ReadFile(path)
+		data, err := stored.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
 		return matrix.Decode(path, data)
-	})
-	return err
+	}
+}
+
+// Asked returns the profile that a run is made under and the cells that it covers, as the run stored them before it ran
+// any. It returns nothing where the run had not come so far.
+func Asked(run Stored) (*profile.Profile, []matrix.Cell, error) {
+	stored := map[string]evidence.Entry{}
+	for _, entry := range run.Entries() {
+		stored[entry.Name] = entry
+	}
+	complete, _ := latest(stored)
+	if complete == 0 {
+		return nil, nil, nil
+	}
+	prefix := version(complete)
+	data, err := run.ReadFile(prefix + profileName)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := profile.Decode(prefix+profileName, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	cells, err := Expected(p, matricesIn(run, prefix))
+	return p, cells, err
 }
 
 // Expected returns the cells that the coverage of a profile demands. Find returns the matrix of a name.

@@ -50,8 +50,14 @@ func reasonNumber(name, cell string) int {
 	return number
 }
 
-// loadNotRun reads the newest reason of each cell.
-func loadNotRun(snapshot *evidence.Snapshot) (map[string]string, error) {
+// Stored is a run as it can be read: one that is closed and checked, or a glimpse of one that is not.
+type Stored interface {
+	Entries() []evidence.Entry
+	ReadFile(name string) ([]byte, error)
+}
+
+// Reasons reads the newest reason of each cell that is not run.
+func Reasons(snapshot Stored) (map[string]string, error) {
 	newest, reasons := map[string]int{}, map[string]string{}
 	for _, entry := range snapshot.Entries() {
 		cell, _, ok := strings.Cut(strings.TrimPrefix(entry.Name, notRunPrefix), "/")

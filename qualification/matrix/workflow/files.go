@@ -17,7 +17,9 @@ import (
 // Folder holds the workflow files.
 const Folder = ".github/workflows"
 
-// actions are the actions that workflows use, each at one version everywhere.
+// actions are the actions that workflows use, each at one version everywhere. These tags were written down on a machine
+// that does not reach the place where actions are published, so that nothing here has resolved one of them: before the
+// first run, and whenever one is changed, look each up and pin the commit that its tag then names.
 var actions = map[string]string{
 	"checkout": "actions/checkout@v5", "go": "actions/setup-go@v6", "cache": "actions/cache@v4",
 	"upload": "actions/upload-artifact@v5", "download": "actions/download-artifact@v6",
@@ -43,7 +45,8 @@ type data struct {
 	Actions  map[string]string
 	Smoke    Job // the cell that each change is tried on
 	Stages   []Stage
-	Profiles []string // that a release can be qualified under
+	Declared []string // every profile
+	Profiles []string // those that a release can be qualified under
 	NotRun   int      // cells of a release that cannot run yet
 }
 
@@ -65,6 +68,7 @@ func Files(tree catalogue.Tree) (map[string][]byte, error) {
 	}
 	filled.Smoke = smoke
 	for _, p := range tree.Profiles {
+		filled.Declared = append(filled.Declared, p.Name)
 		if covers(p, filled.Stages) {
 			filled.Profiles = append(filled.Profiles, p.Name)
 		}
