@@ -3,10 +3,12 @@ package executor_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,18 +42,34 @@ func TestMySQLInContainer(t *testing.T) {
 	runInside(t, mysqlImage, inside("TestMySQLCases|TestMySQLApply|TestMySQLProgram"), "PTAH_TEST_MYSQL")
 }
 
+// programFolder is where testProgram puts what it builds; TestMain removes it.
+var programFolder string
+
+// testProgram builds the tests of this package as one program that needs nothing of the machine it runs on.
+var testProgram = sync.OnceValues(func() (string, error) {
+	var err error
+	if programFolder, err = os.MkdirTemp("", "executor-test"); err != nil {
+		return "", err
+	}
+	program := filepath.Join(programFolder, "executor.test")
+	build := exec.Command("go", "test", "-c", "-trimpath", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the tests: %w\n%s", err, out)
+	}
+	return program, nil
+})
+
 // runInside runs tests of this package in an image. The variable tells them that a server must be there.
 func runInside(t *testing.T, image, tests, variable string) {
 	t.Helper()
 	if os.Getenv("PTAH_TEST_CONTAINERS") != "1" {
 		t.Skip("set PTAH_TEST_CONTAINERS=1 to run tests in containers")
 	}
-	t.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true") // its image cannot be had here; Cleanup removes the container
-	program := filepath.Join(t.TempDir(), "executor.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-trimpath", "-o", program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the tests: %v\n%s", err, out)
+	t.Parallel() // each waits for its servers much of the time
+	program, err := testProgram()
+	if err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()

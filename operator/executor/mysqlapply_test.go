@@ -40,7 +40,7 @@ func newMySQLBench(t *testing.T, server *scratch.Server, statements ...string) *
 	}
 	b.plan = report.Plan{FormatVersion: report.PlanFormatVersion, Dialect: report.DialectMySQL, ServerMajor: observe.SupportedMajor,
 		TransactionMode: report.TransactionNone, FromFingerprint: b.fingerprint(), ToFingerprint: report.Digest(nil)}
-	classifier := classify.New(nil)
+	classifier := classify.New(nil, nil)
 	for _, sql := range statements {
 		b.plan.Statements = append(b.plan.Statements, classifier.Statement(sql))
 	}
@@ -199,10 +199,26 @@ func TestMySQLApply(t *testing.T) {
 			return nil
 		}
 		out := b.expect(request, report.OutcomeFailed, report.CodeStatement, 1)
-		if want := []string{"1/3 started", "1/3 done", "2/3 started", "2/3 failed"}; !slices.Equal(lines, want) || out.Problem.SQLState != "HY000/3819" {
+		if want := []string{"1/3 started", "1/3 done", "2/3 started", "2/3 failed"}; !slices.Equal(lines, want) || out.Problem.SQLState != "HY000/3819" ||
+			!strings.Contains(out.Problem.Message, "stays") {
 			t.Errorf("the journal holds %v, the problem is %+v", lines, out.Problem)
 		}
 	})
+
+	t.Run("should call an outcome unknown when the answer does not say whether the statement took effect", func(t *testing.T) {
+		for number, outcome := range map[int]report.Outcome{1180: report.OutcomeUnknown, 1105: report.OutcomeUnknown, 1644: report.OutcomeFailed} {
+			b := newMySQLBench(t, server, fmt.Sprintf("SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = %d", number), "DROP TABLE `other`")
+			out := b.expect(b.request(), outcome, report.CodeStatement, 0)
+			if !out.MutationStarted || strings.Contains(out.Problem.Message, "stays") || !strings.Contains(mustDump(t, b), "`other`") {
+				t.Errorf("%d: %+v %+v", number, out, out.Problem)
+			}
+		}
+	})
+
+	t.Run("should read the same whatever a session starts with", func(t *testing.T) { defaultsMySQL(t, server) })
+
+	t.Run("should keep the rows that hold a 0 in a column that becomes AUTO_INCREMENT", func(t *testing.T) { zerosMySQL(t, server) })
+	t.Run("should see with the rights of an active role and not with those of another", func(t *testing.T) { rolesMySQL(t, server) })
 
 	t.Run("should not run a statement that the journal does not hold", func(t *testing.T) {
 		b := newMySQLBench(t, server, "DROP TABLE `other`")
@@ -226,6 +242,110 @@ func TestMySQLApply(t *testing.T) {
 
 	t.Run("should refuse", func(t *testing.T) { refuseMySQL(t, newMySQLBench(t, server, "DROP TABLE `other`")) })
 	t.Run("should end on locks and signals", func(t *testing.T) { interruptMySQL(t, server) })
+}
+
+// defaultsMySQL changes what sessions of the server start with. None of it may change what is read, or what a plan does.
+func defaultsMySQL(t *testing.T, server *scratch.Server) {
+	b := newMySQLBench(t, server, "CREATE TABLE `n` (`a` timestamp, `b` varchar(9) DEFAULT \"x\")", "INSERT INTO `t` VALUES (9, '\\\\')")
+	b.exec("ALTER TABLE other ADD COLUMN hidden int; CREATE VIEW v AS SELECT 'a''b' AS c; CREATE TABLE keyless (a int) ENGINE = MyISAM")
+	b.plan.FromFingerprint = b.fingerprint()
+	admin, err := target.Open(t.Context(), server.Config(server.AdminName(), ""), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	var names []string
+	restore := func() {
+		for _, name := range names {
+			if _, err := admin.ExecContext(context.Background(), "SET GLOBAL "+name+" = DEFAULT"); err != nil {
+				t.Error(err)
+			}
+		}
+		names = nil
+	}
+	defer restore()
+	for _, setting := range []string{"sql_select_limit = 1", "show_create_table_verbosity = 1", "sql_quote_show_create = 0", "foreign_key_checks = 0",
+		"default_storage_engine = MyISAM", "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'", "time_zone = '+05:00'", "completion_type = 2", "autocommit = 0",
+		"show_create_table_skip_secondary_engine = 1", "show_gipk_in_create_table_and_information_schema = 0", "character_set_client = latin1",
+		"collation_connection = latin1_bin", "group_concat_max_len = 4", "max_execution_time = 1"} {
+		name, _, _ := strings.Cut(setting, " ")
+		if _, err := admin.ExecContext(t.Context(), "SET GLOBAL "+setting); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if got := b.fingerprint(); got != b.plan.FromFingerprint {
+		t.Error("the database reads differently")
+	}
+	b.expect(b.request(), report.OutcomeApplied, "", 2)
+	restore()
+	if _, made, found := strings.Cut(mustDump(t, b), "CREATE TABLE `n`"); !found || strings.Contains(made, "MyISAM") {
+		t.Errorf("the table was made as %s", made)
+	}
+}
+
+// zerosMySQL has a key with a 0 in it become AUTO_INCREMENT, beside a program that must not learn of the mode for that.
+func zerosMySQL(t *testing.T, server *scratch.Server) {
+	c := mysqlCase{server: server, name: fmt.Sprintf("bench%d", benches.Add(1))}
+	if err := c.fill(t.Context(), c.name, "CREATE TABLE t (id int NOT NULL PRIMARY KEY, note text); INSERT INTO t VALUES (0, 'none'), (7, 'seven')"); err != nil {
+		t.Fatal(err)
+	}
+	result, err := c.plan(t.Context(), "CREATE TABLE t (id int NOT NULL AUTO_INCREMENT PRIMARY KEY, note text); CREATE PROCEDURE p() SELECT 1;")
+	if err != nil {
+		t.Fatal(err, failure.Detail(err))
+	}
+	if out, err := apply.Run(t.Context(), apply.Request{Target: c.target(), Data: result.Bytes, LockTimeout: 5 * time.Second}); err != nil {
+		t.Fatalf("%+v %v", out, err)
+	}
+	s, err := target.Open(t.Context(), server.Config("app", c.name), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var held, mode string
+	if err := s.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(id, note ORDER BY id), (SELECT SQL_MODE FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE()) FROM t").Scan(&held, &mode); err != nil {
+		t.Fatal(err)
+	}
+	if held != "0none,7seven" || mode != target.SQLMode {
+		t.Errorf("the rows are %s and the procedure's mode is %s", held, mode)
+	}
+}
+
+// rolesMySQL reads a database as an account whose only rights come from a role.
+func rolesMySQL(t *testing.T, server *scratch.Server) {
+	b := newMySQLBench(t, server, "DROP TABLE `other`")
+	admin, err := target.Open(t.Context(), server.Config(server.AdminName(), ""), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	for _, sql := range []string{"CREATE ROLE some, every", "GRANT SELECT ON " + b.name + ".* TO some", "GRANT ALL ON " + b.name + ".* TO every",
+		"CREATE USER acting DEFAULT ROLE some"} {
+		if _, err := admin.ExecContext(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		sql  string
+		code report.Code
+	}{{"GRANT every TO acting", report.CodePermission}, {"ALTER USER acting DEFAULT ROLE some, every", ""}} {
+		if _, err := admin.ExecContext(t.Context(), test.sql); err != nil {
+			t.Fatal(err)
+		}
+		s, err := target.Open(t.Context(), server.Config("acting", b.name), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, err := observe.Read(t.Context(), s, nil)
+		s.Close()
+		var problem *failure.Error
+		switch {
+		case test.code != "" && (!errors.As(err, &problem) || problem.Code != test.code):
+			t.Errorf("%s: %v", test.sql, err)
+		case test.code == "" && (err != nil || state.Fingerprint != b.plan.FromFingerprint):
+			t.Errorf("%s: it reads something else, %v", test.sql, err)
+		}
+	}
 }
 
 func refuseMySQL(t *testing.T, b *mysqlBench) {
@@ -252,6 +372,15 @@ func refuseMySQL(t *testing.T, b *mysqlBench) {
 			t.Errorf("%s: %+v %v", name, out, err)
 		}
 	}
+	b.exec("CREATE TRIGGER g BEFORE INSERT ON other FOR EACH ROW SET NEW.id = 1")
+	b.plan.FromFingerprint, b.plan.Statements[0] = b.fingerprint(), classify.New(nil, nil).Statement("DROP TRIGGER `g`")
+	b.plan.Summarise()
+	trigger := b.request()
+	trigger.Protected = []string{"other"}
+	b.expect(trigger, report.OutcomeRefused, report.CodeProtectedTable, 0)
+	b.expect(b.request(), report.OutcomeApplied, "", 1) // the control
+	b.plan.FromFingerprint, b.plan.Statements[0] = b.fingerprint(), classify.New(nil, nil).Statement("DROP TABLE `other`")
+	b.plan.Summarise()
 	request := b.request()
 	request.Protected = []string{"t"}
 	b.expect(request, report.OutcomeApplied, "", 1) // the control: another table is protected

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,35 +26,9 @@ import (
 
 const mysqlCases = "testdata/cases/mysql"
 
-// mysqlServer starts a MySQL server that plays the databases of a user. Its owner is an ordinary account.
-func mysqlServer(t *testing.T) *scratch.Server {
-	t.Helper()
-	if _, err := scratch.Program(os.Getenv); err != nil {
-		if os.Getenv("PTAH_TEST_MYSQL") != "" {
-			t.Fatalf("PTAH_TEST_MYSQL asks for a server: %v", err)
-		}
-		t.Skipf("no MySQL 9.7 here; TestMySQLInContainer runs this test where it is: %v", err)
-	}
-	template, err := os.MkdirTemp(os.Getenv("PTAH_SCRATCH_DIR"), "template")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(template) })
-	if err := scratch.MakeTemplate(t.Context(), filepath.Join(template, "t"), os.Getenv); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(scratch.TemplateVariable, filepath.Join(template, "t"))
-	server, err := scratch.Start(t.Context(), scratch.Options{User: "app", Database: "main",
-		Server: observe.Server{Charset: target.Charset, Collation: target.Collation}, Getenv: os.Getenv})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Stop)
-	return server
-}
-
 func TestMySQLCases(t *testing.T) {
 	server := mysqlServer(t)
+	places := make(chan struct{}, 4) // a server has 20 connections, and a case uses up to four
 	got := map[string]verdict{}
 	var mutex sync.Mutex
 	started := time.Now()
@@ -63,6 +36,8 @@ func TestMySQLCases(t *testing.T) {
 		for i, name := range caseNames(t, mysqlCases) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
+				places <- struct{}{}
+				defer func() { <-places }()
 				c := mysqlCase{server: server, name: fmt.Sprintf("case%d", i)}
 				end, why := c.run(t.Context(), read(t, mysqlCases, name+".old.sql"), desired(t, mysqlCases, name), strings.HasSuffix(name, "noop"))
 				mutex.Lock()
@@ -196,7 +171,7 @@ func (c mysqlCase) plan(ctx context.Context, want string) (*planner.Result, erro
 		return nil, err
 	}
 	return planner.Plan(ctx, planner.Request{State: state, Desired: []planner.File{{Name: "desired.sql", SQL: want}},
-		Mode: report.TransactionNone, Getenv: os.Getenv})
+		Mode: report.TransactionNone, Getenv: os.Getenv, Start: lendScratch})
 }
 
 var (

@@ -2,11 +2,13 @@ package executor_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"ptah.run/ptah/operator/executor/command"
 	"ptah.run/ptah/operator/executor/mysql/scratch"
+	"ptah.run/ptah/operator/executor/mysql/target"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -28,6 +30,23 @@ func newMySQLPerson(t *testing.T, server *scratch.Server, database string) *pers
 		"PTAH_SCRATCH_DIR":    os.Getenv("PTAH_SCRATCH_DIR"),
 		"TMPDIR":              os.Getenv("TMPDIR"),
 	}, dir}
+}
+
+// foreignMySQL has another account make a view anew, which the plan then takes over.
+func (p *person) foreignMySQL(server *scratch.Server, schema string) {
+	admin, err := target.Open(p.t.Context(), server.Config(server.AdminName(), "program"), 0)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer admin.Close()
+	if _, err := admin.ExecContext(p.t.Context(), "CREATE OR REPLACE VIEW emails AS SELECT id FROM customers"); err != nil {
+		p.t.Fatal(err)
+	}
+	var out report.SchemaPlan
+	p.json(command.ExitDone, &out, "schema", "plan", "--schema="+schema)
+	if !slices.Contains(out.PrivilegeChanges, report.PrivilegeDefiner) {
+		p.t.Errorf("a view of another account changes hands unseen: %+v", out)
+	}
 }
 
 func TestMySQLProgram(t *testing.T) {
@@ -110,12 +129,21 @@ func (p *person) followMySQL(server *scratch.Server, schema string) {
 	if out.Outcome != report.OutcomeNoChanges {
 		t.Errorf("%+v", out)
 	}
+	p.write("locked/001.sql", "CREATE TABLE more (x int); LOCK TABLES more WRITE;")
+	var locked report.SchemaPlan
+	p.json(command.ExitDone, &locked, "schema", "plan", "--schema="+p.path("locked"))
+	if locked.Outcome != report.OutcomeChanges || slices.Contains(locked.PrivilegeChanges, report.PrivilegeDefiner) {
+		t.Errorf("a file that leaves a table locked: %+v", locked)
+	}
+	p.foreignMySQL(server, schema)
 	for name, test := range map[string]struct {
 		sql  string
 		code report.Code
 	}{
 		"rows":                       {"CREATE TABLE a (x int); INSERT INTO a VALUES (1);", report.CodeUnsupported},
 		"the database's defaults":    {"ALTER DATABASE CHARACTER SET latin1;", report.CodeUnsupported},
+		"the database's encryption":  {"CREATE TABLE a (x int); ALTER DATABASE ENCRYPTION 'Y';", report.CodeUnsupported},
+		"an event that ends":         {"CREATE EVENT e ON SCHEDULE EVERY 1 DAY ENDS '2040-01-01 00:00:00' DO SELECT 1;", report.CodeUnsupported},
 		"an event that happens once": {"CREATE EVENT e ON SCHEDULE AT '2040-01-01 00:00:00' DO SELECT 1;", report.CodeUnsupported},
 		"no SQL":                     {"CREATE TABEL a (x int);", report.CodeInvalidSchema},
 		"another database":           {"CREATE DATABASE other;", report.CodeInvalidSchema},

@@ -98,7 +98,14 @@ With --verify it builds the images of the product twice, in two folders, and exi
 			if verify {
 				return labExit(verifyImages(command.Context(), streams, flags))
 			}
-			return labExit(runLabImages(command.Context(), streams, flags, catalog.Role(role), version))
+			if version != "" && role == "" {
+				return labExit(&lab.UsageError{Message: "--version needs --role"})
+			}
+			roles := catalog.Roles
+			if role != "" {
+				roles = []catalog.Role{catalog.Role(role)}
+			}
+			return labExit(runLabImages(command.Context(), streams, flags, roles, version))
 		},
 	}
 	command.Flags().StringVar(&role, "role", "", "only this role: "+strings.Join(roles(), ", "))
@@ -130,17 +137,10 @@ func verifyImages(ctx context.Context, streams IOStreams, flags *labFlags) error
 	return nil
 }
 
-func runLabImages(ctx context.Context, streams IOStreams, flags *labFlags, role catalog.Role, version string) error {
-	if version != "" && role == "" {
-		return &lab.UsageError{Message: "--version needs --role"}
-	}
+func runLabImages(ctx context.Context, streams IOStreams, flags *labFlags, roles []catalog.Role, version string) error {
 	images, err := flags.open(streams)
 	if err != nil {
 		return err
-	}
-	roles := catalog.Roles
-	if role != "" {
-		roles = []catalog.Role{role}
 	}
 	connection, err := engine.Connect(ctx)
 	if err != nil {

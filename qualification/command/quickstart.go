@@ -15,6 +15,7 @@ import (
 
 	"ptah.run/ptah/qualification/evidence"
 	"ptah.run/ptah/qualification/lab"
+	"ptah.run/ptah/qualification/lab/catalog"
 	"ptah.run/ptah/qualification/lab/progress"
 	"ptah.run/ptah/qualification/lab/source"
 	"ptah.run/ptah/qualification/record"
@@ -132,9 +133,12 @@ func (q *quickstart) doctor(ctx context.Context, log io.Writer) error {
 	return runDoctor(ctx, IOStreams{Out: log, Err: log}, doctorFlags{purpose: "quickstart"})
 }
 
+// quickstartImages are what its lab and the operator's own images are made of. What another lab needs is built for it.
+var quickstartImages = []catalog.Role{catalog.Node, catalog.Registry, catalog.PostgreSQL, catalog.ExecutorBase}
+
 func (q *quickstart) images(ctx context.Context, log io.Writer) error {
 	flags := &labFlags{repository: q.repository, source: source.ModulesName}
-	return labExit(runLabImages(ctx, IOStreams{Out: log, Err: log}, flags, "", ""))
+	return labExit(runLabImages(ctx, IOStreams{Out: log, Err: log}, flags, quickstartImages, ""))
 }
 
 // lab brings the lab up, or takes the one that is.

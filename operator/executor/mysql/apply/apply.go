@@ -3,8 +3,8 @@
 // One session holds the server's named lock and runs the statements. Before the first statement it proves that the
 // database is still in the state that the plan starts from, and refuses otherwise with nothing executed. MySQL ends a
 // transaction at each statement that changes a schema, so every statement stands for itself and is journalled before and
-// after it runs; each takes effect whole or not at all. An outcome is unknown only where a statement was sent and its
-// answer was lost.
+// after it runs; each takes effect whole or not at all, and what ran before a failure stays. An outcome is unknown where
+// a statement was sent and its answer was lost, or where the answer does not say whether it took effect.
 package apply
 
 import (
@@ -127,8 +127,13 @@ func (r *run) decode() error {
 
 // takeLock takes the named lock of schema changes of this database. Names belong to the whole server.
 func (r *run) takeLock(ctx context.Context) error {
-	r.lock = "ptah:" + report.Digest([]byte(r.request.Target.Database))[len("sha256:"):][:40]
 	const doing = "waiting for another schema change of this database"
+	// The server's own spelling of the name: where letter case does not matter, two URLs may lead to one database.
+	var database string
+	if err := r.session.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
+		return target.Statement(ctx, doing, err)
+	}
+	r.lock = "ptah:" + report.Digest([]byte(database))[len("sha256:"):][:40]
 	var got *int64
 	if err := r.session.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", r.lock, target.Seconds(r.request.LockTimeout)).Scan(&got); err != nil {
 		return target.Statement(ctx, doing, err)
@@ -162,11 +167,14 @@ func (r *run) prove(ctx context.Context) error {
 	if state.Fingerprint != r.plan.FromFingerprint {
 		return failure.New(report.CodeStalePlan, "the database is not in the state that the plan was computed from; compute a new plan")
 	}
+	if err := state.CheckAllowed(r.plan.Statements); err != nil {
+		return err
+	}
 	patterns, err := pattern.Parse(r.request.Protected, true)
 	if err != nil {
 		return failure.New(report.CodeInvalidInput, err.Error())
 	}
-	if classify.Protected(r.plan.Statements, patterns, state.Database) {
+	if classify.Protected(r.plan.Statements, state.Entries, patterns, state.Database) {
 		return failure.New(report.CodeProtectedTable, "the plan touches a protected table; nothing was executed")
 	}
 	return r.holdsLock(ctx)
@@ -215,7 +223,13 @@ func (r *run) execute(ctx context.Context, i int, sql string) error {
 	}
 	result := target.Statement(work, doing, err)
 	var e *failure.Error
-	r.lost = errors.As(result, &e) && (e.Code == report.CodeConnection || e.Code == report.CodeCanceled && e.SQLState == "")
+	if !errors.As(result, &e) {
+		return result
+	}
+	r.lost = e.Code == report.CodeConnection || e.Code == report.CodeCanceled && e.SQLState == "" || target.Unsure(err)
+	if i > 0 {
+		e.Message += "; what the plan ran before it stays"
+	}
 	return result
 }
 
@@ -224,7 +238,9 @@ func (r *run) interrupt(ctx context.Context, answer <-chan error, cut context.Ca
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
 	defer cancel()
 	if other, err := target.Connect(end, r.request.Target, r.request.ConnectTimeout, time.Second); err == nil {
-		_, _ = other.ExecContext(end, fmt.Sprintf("KILL QUERY %d", r.session.ID)) // the answer below says whether it helped
+		if other.Server == r.session.Server { // elsewhere the number is a stranger's
+			_, _ = other.ExecContext(end, fmt.Sprintf("KILL QUERY %d", r.session.ID)) // the answer below says whether it helped
+		}
 		other.Close()
 	}
 	select {

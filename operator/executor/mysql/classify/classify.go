@@ -36,13 +36,18 @@ const (
 
 // Classifier classifies the statements of one plan in order. It knows what the database holds before the plan.
 type Classifier struct {
-	tables map[string]*dump.Table // by name in lower case; nil for one that cannot be read
-	made   map[string]bool        // tables that the plan itself made and that are still empty
+	tables  map[string]*dump.Table // by name in lower case; nil for one that cannot be read
+	made    map[string]bool        // tables that the plan itself made and that are still empty
+	foreign map[string]bool        // objects of other accounts, by kind and name in lower case
 }
 
-// New returns a classifier for a plan that starts from the given objects.
-func New(entries []dump.Entry) *Classifier {
-	c := &Classifier{tables: map[string]*dump.Table{}, made: map[string]bool{}}
+// New returns a classifier for a plan that starts from the given objects. foreign are those of them that another account
+// made.
+func New(entries []dump.Entry, foreign map[dump.Key]bool) *Classifier {
+	c := &Classifier{tables: map[string]*dump.Table{}, made: map[string]bool{}, foreign: map[string]bool{}}
+	for key, is := range foreign {
+		c.foreign[key.Kind+" "+strings.ToLower(key.Name)] = is
+	}
 	for _, e := range entries {
 		if e.Kind == dump.KindTable {
 			// A table that cannot be read has no columns here, so nothing about it counts as known.
@@ -142,12 +147,40 @@ func kind(tokens []sqltext.Token) string {
 	return verb
 }
 
+// object returns the kind and the name of what a CREATE statement makes.
+func object(tokens []sqltext.Token) (kind, name string) {
+	place := len(head(tokens))
+	if place == 0 {
+		return "", ""
+	}
+	kind = strings.ToUpper(tokens[place].Text)
+	place++
+	for place < len(tokens) && (tokens[place].Is("IF") || tokens[place].Is("NOT") || tokens[place].Is("EXISTS")) {
+		place++
+	}
+	return kind, qualified(tokens, place)
+}
+
+// qualified returns the name at a place, without the database before it.
+func qualified(tokens []sqltext.Token, place int) string {
+	if place+2 < len(tokens) && tokens[place+1].Is(".") {
+		place += 2
+	}
+	if place >= len(tokens) {
+		return ""
+	}
+	return tokens[place].Name()
+}
+
 // program classifies statements about routines, triggers, events and the session. It returns false for all others.
 func (c *Classifier) program(e *effect, tokens []sqltext.Token) bool {
 	for i, t := range head(tokens) {
 		if t.Is("DEFINER") && tokens[i+1].Is("=") { // and not SQL SECURITY DEFINER
 			e.privileges = append(e.privileges, report.PrivilegeDefiner)
 		}
+	}
+	if kind, name := object(tokens); strings.HasPrefix(e.kind, "CREATE ") && c.foreign[kind+" "+strings.ToLower(name)] {
+		e.privileges = append(e.privileges, report.PrivilegeDefiner) // what acted with one account's rights acts with another's
 	}
 	switch e.kind {
 	case "CREATE FUNCTION", "CREATE PROCEDURE":
@@ -184,11 +217,11 @@ func head(tokens []sqltext.Token) []sqltext.Token {
 }
 
 // invoker says whether a routine states that it runs with its caller's rights. Anything that looks like it inside the
-// body counts for nothing: the words stand before it.
+// body counts for nothing: the words stand before it. In a body they only follow one of the words at which this stops.
 func invoker(tokens []sqltext.Token) bool {
-	for i := 0; i+2 < len(tokens); i++ {
+	for i := 1; i+2 < len(tokens); i++ {
 		switch {
-		case tokens[i].Is("BEGIN"), tokens[i].Is("RETURN"), tokens[i].Is("SELECT"), tokens[i].Is("INSERT"), tokens[i].Is("UPDATE"), tokens[i].Is("DELETE"):
+		case tokens[i].Is("CREATE"), tokens[i].Is("ALTER"), tokens[i].Is("AS"), tokens[i].Is("BEGIN"), tokens[i].Is("RETURN"), tokens[i].Is("SELECT"), tokens[i].Is("INSERT"), tokens[i].Is("UPDATE"), tokens[i].Is("DELETE"):
 			return false
 		case tokens[i].Is("SQL") && tokens[i+1].Is("SECURITY"):
 			return tokens[i+2].Is("INVOKER")
@@ -217,9 +250,16 @@ func harmlessSettings(tokens []sqltext.Token) bool {
 
 // Protected says whether one of the statements names a table that the patterns match. In a
 // statement of an unknown kind every name counts. A view or a routine that only reads a table does not touch it.
-func Protected(statements []report.Statement, patterns []pattern.Pattern, database string) bool {
+// entries are what the database holds: they say to which table a trigger belongs.
+func Protected(statements []report.Statement, entries []dump.Entry, patterns []pattern.Pattern, database string) bool {
+	triggers := map[string]string{}
+	for _, e := range entries {
+		if e.Kind == dump.KindTrigger {
+			triggers[strings.ToLower(e.Name)] = e.On
+		}
+	}
 	for _, s := range statements {
-		for _, name := range tablesNamed(s) {
+		for _, name := range tablesNamed(s, triggers) {
 			if pattern.Match(patterns, database, name) {
 				return true
 			}
@@ -229,25 +269,28 @@ func Protected(statements []report.Statement, patterns []pattern.Pattern, databa
 }
 
 // tablesNamed returns the names in a statement that may be those of tables which it changes or locks.
-func tablesNamed(s report.Statement) []string {
+func tablesNamed(s report.Statement, triggers map[string]string) []string {
 	tokens := sqltext.Tokens(s.SQL)
 	var out []string
 	switch s.Kind {
 	case "CREATE VIEW", "DROP VIEW", "CREATE FUNCTION", "CREATE PROCEDURE", "DROP FUNCTION", "DROP PROCEDURE", "CREATE EVENT", "DROP EVENT",
-		"SET SESSION", "DROP TRIGGER": // a trigger's table is among the differences
+		"SET SESSION":
 		return nil
+	case "DROP TRIGGER":
+		_, name := object(tokens)
+		return []string{triggers[strings.ToLower(name)]}
 	case "CREATE TRIGGER":
 		for i, t := range tokens {
-			if t.Is("ON") && i+1 < len(tokens) {
-				return []string{tokens[i+1].Name()}
+			if t.Is("ON") {
+				return []string{qualified(tokens, i+1)}
 			}
 		}
 		return nil
 	case "ALTER TABLE", "CREATE TABLE", "DROP TABLE":
 		// The table itself, and what a foreign key refers to: columns may be named like a table.
 		for i, t := range tokens {
-			if i > 0 && (tokens[i-1].Is("TABLE") || tokens[i-1].Is("REFERENCES")) {
-				out = append(out, t.Name())
+			if t.Is("TABLE") || t.Is("REFERENCES") {
+				out = append(out, qualified(tokens, i+1))
 			}
 		}
 		return out

@@ -88,7 +88,7 @@ func TestStatement(t *testing.T) {
 		"SET SESSION sql_mode = (SELECT 1)":  {"SET SESSION", destructive, exclusive, report.RewriteMaybe},
 		"SET GLOBAL x = 1":                   {"SET", destructive, exclusive, report.RewriteMaybe},
 	} {
-		got := New(before).Statement(sql)
+		got := New(before, nil).Statement(sql)
 		if got.Kind != want.kind || got.Severity != want.severity || got.LockClass != want.lock || got.RewriteRisk != want.rewrite || got.SQL != sql {
 			t.Errorf("%s\n is %s, %s (%s), %s, %s", sql, got.Kind, got.Severity, got.Reason, got.LockClass, got.RewriteRisk)
 		}
@@ -99,7 +99,7 @@ func TestStatement(t *testing.T) {
 }
 
 func TestAPlanInOrder(t *testing.T) {
-	c := New(before)
+	c := New(before, nil)
 	for _, step := range []struct {
 		sql  string
 		want report.Severity
@@ -123,6 +123,9 @@ func TestPrivileges(t *testing.T) {
 		"CREATE PROCEDURE `p`() SELECT 1":                                                 {report.PrivilegeSecurityDefiner},
 		"CREATE PROCEDURE `p`() SQL SECURITY INVOKER SELECT 1":                            nil,
 		"CREATE FUNCTION `f`() RETURNS int BEGIN SELECT 'x' SQL SECURITY INVOKER; END":    {report.PrivilegeSecurityDefiner},
+		"CREATE PROCEDURE `p`() CREATE SQL SECURITY INVOKER VIEW `w` AS SELECT 1":         {report.PrivilegeSecurityDefiner},
+		"CREATE PROCEDURE `p`() ALTER FUNCTION `f` SQL SECURITY INVOKER":                  {report.PrivilegeSecurityDefiner},
+		"CREATE FUNCTION `f`() RETURNS int COMMENT 'x' SQL SECURITY INVOKER RETURN 1":     nil,
 		"CREATE DEFINER=`a`@`b` TRIGGER `g` BEFORE INSERT ON `t` FOR EACH ROW SET @a = 1": {report.PrivilegeDefiner},
 		"CREATE DEFINER=`a`@`b` PROCEDURE `p`() SELECT 1":                                 {report.PrivilegeDefiner, report.PrivilegeSecurityDefiner},
 		"CREATE DEFINER=`a`@`b` VIEW `v` AS SELECT 1":                                     {report.PrivilegeDefiner},
@@ -130,8 +133,24 @@ func TestPrivileges(t *testing.T) {
 		"CREATE VIEW `v` AS SELECT 1":                                                     nil,
 		"CREATE TABLE `definer` (`definer` int)":                                          nil,
 	} {
-		if got := New(before).Statement(sql).PrivilegeChanges; !slices.Equal(got, want) {
+		if got := New(before, nil).Statement(sql).PrivilegeChanges; !slices.Equal(got, want) {
 			t.Errorf("%s changes %v", sql, got)
+		}
+	}
+}
+
+func TestWhatAnotherAccountMadeChangesHands(t *testing.T) {
+	foreign := map[dump.Key]bool{{Kind: dump.KindView, Name: "V"}: true, {Kind: dump.KindTrigger, Name: "g"}: true, {Kind: dump.KindView, Name: "own"}: false}
+	for sql, want := range map[string]bool{
+		"CREATE OR REPLACE ALGORITHM=UNDEFINED SQL SECURITY DEFINER VIEW `v` AS SELECT 1":      true,
+		"CREATE TRIGGER IF NOT EXISTS `shop`.`g` BEFORE INSERT ON `t` FOR EACH ROW SET @a = 1": true,
+		"CREATE OR REPLACE VIEW `own` AS SELECT 1":                                             false,
+		"CREATE VIEW `g` AS SELECT 1":                                                          false,
+		"CREATE EVENT `v` ON SCHEDULE EVERY 1 DAY DO SELECT 1":                                 false,
+		"DROP TRIGGER `g`": false,
+	} {
+		if got := slices.Contains(New(nil, foreign).Statement(sql).PrivilegeChanges, report.PrivilegeDefiner); got != want {
+			t.Errorf("%s: %t", sql, got)
 		}
 	}
 }
@@ -142,6 +161,12 @@ func TestProtected(t *testing.T) {
 		"DROP TABLE `orders`":                     true,
 		"ALTER TABLE `x` ADD CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `orders` (`id`)": true,
 		"CREATE TRIGGER `g` BEFORE INSERT ON `orders` FOR EACH ROW SET @a = 1":            true,
+		"CREATE TRIGGER `on` BEFORE INSERT ON shop.`orders` FOR EACH ROW SET @a = 1":      true,
+		"CREATE TRIGGER `g` BEFORE INSERT ON \"orders\" FOR EACH ROW SET @a = 1":          true,
+		"ALTER TABLE `shop`.`orders` ADD COLUMN `x` int":                                  true,
+		"DROP TRIGGER `G`":                                true,
+		"DROP TRIGGER `shop`.`g`":                         true,
+		"DROP TRIGGER `h`":                                false,
 		"TRUNCATE orders":                                 true,
 		"ALTER TABLE `x` ADD COLUMN `orders` int":         false,
 		"CREATE VIEW `v` AS SELECT * FROM `orders`":       false,
@@ -152,7 +177,8 @@ func TestProtected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Protected([]report.Statement{New(nil).Statement(sql)}, patterns, "shop"); got != want {
+		entries := []dump.Entry{{Kind: dump.KindTrigger, Name: "g", On: "orders"}, {Kind: dump.KindTrigger, Name: "h", On: "other"}}
+		if got := Protected([]report.Statement{New(nil, nil).Statement(sql)}, entries, patterns, "shop"); got != want {
 			t.Errorf("%s: protected is %v", sql, got)
 		}
 	}
@@ -163,7 +189,7 @@ func FuzzStatement(f *testing.F) {
 	f.Add("CREATE DEFINER=`a`@`b` PROCEDURE `p`() SELECT 1")
 	f.Add("SET SESSION sql_mode = 'x'")
 	f.Fuzz(func(t *testing.T, sql string) {
-		got := New(before).Statement(sql)
+		got := New(before, nil).Statement(sql)
 		if got.Kind == "" || got.LockClass == "" || got.Severity == "" {
 			t.Fatalf("%q: %+v", sql, got)
 		}

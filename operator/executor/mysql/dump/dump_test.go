@@ -99,15 +99,17 @@ func TestCanonical(t *testing.T) {
 }
 
 func TestWithoutDefiner(t *testing.T) {
-	for sql, want := range map[string]string{
-		"CREATE DEFINER=`a`@`%` TRIGGER `t` BEFORE INSERT ON `x` FOR EACH ROW SET @a = 1":      "CREATE TRIGGER `t` BEFORE INSERT ON `x` FOR EACH ROW SET @a = 1",
-		"CREATE ALGORITHM=UNDEFINED DEFINER=`a`@`%` SQL SECURITY DEFINER VIEW `v` AS select 1": "CREATE ALGORITHM=UNDEFINED SQL SECURITY DEFINER VIEW `v` AS select 1",
-		"CREATE FUNCTION `f`() RETURNS int RETURN 'DEFINER=`a`@`b`'":                           "CREATE FUNCTION `f`() RETURNS int RETURN 'DEFINER=`a`@`b`'",
-		"CREATE PROCEDURE `p`() SELECT DEFINER = a @ b":                                        "CREATE PROCEDURE `p`() SELECT DEFINER = a @ b",
-		"CREATE DEFINER=`we``ird @`@`h` EVENT `e` ON SCHEDULE EVERY 1 DAY DO SELECT 1":         "CREATE EVENT `e` ON SCHEDULE EVERY 1 DAY DO SELECT 1",
+	for sql, want := range map[string][2]string{
+		"CREATE DEFINER=`a`@`%` TRIGGER `t` BEFORE INSERT ON `x` FOR EACH ROW SET @a = 1":      {"CREATE TRIGGER `t` BEFORE INSERT ON `x` FOR EACH ROW SET @a = 1", "a@%"},
+		"CREATE ALGORITHM=UNDEFINED DEFINER=`a`@`%` SQL SECURITY DEFINER VIEW `v` AS select 1": {"CREATE ALGORITHM=UNDEFINED SQL SECURITY DEFINER VIEW `v` AS select 1", "a@%"},
+		"CREATE FUNCTION `f`() RETURNS int RETURN 'DEFINER=`a`@`b`'":                           {"CREATE FUNCTION `f`() RETURNS int RETURN 'DEFINER=`a`@`b`'", ""},
+		"CREATE PROCEDURE `p`() SELECT DEFINER = a @ b":                                        {"CREATE PROCEDURE `p`() SELECT DEFINER = a @ b", ""},
+		"CREATE DEFINER=`we``ird @`@`h` EVENT `e` ON SCHEDULE EVERY 1 DAY DO SELECT 1":         {"CREATE EVENT `e` ON SCHEDULE EVERY 1 DAY DO SELECT 1", "we`ird @@h"},
+		"CREATE DEFINER=\"a\"@\"%\" PROCEDURE \"p\"() SELECT 1":                                {"CREATE PROCEDURE \"p\"() SELECT 1", "a@%"},
 	} {
-		if got := WithoutDefiner(sql); got != want {
-			t.Errorf("%s becomes %s", sql, got)
+		got, definer := WithoutDefiner(sql)
+		if got != want[0] || definer != want[1] {
+			t.Errorf("%s becomes %s of %s", sql, got, definer)
 		}
 	}
 }

@@ -7,19 +7,19 @@ import (
 	"ptah.run/ptah/operator/executor/mysql/sqltext"
 )
 
-// WithoutDefiner takes the clause DEFINER=user@host out of the head of a CREATE statement. Who owns an object is not
-// planned: it belongs to whoever makes it.
-func WithoutDefiner(sql string) string {
+// WithoutDefiner takes the clause DEFINER=user@host out of the head of a CREATE statement and returns the account in it
+// as user@host. Who owns an object is not planned: it belongs to whoever makes it.
+func WithoutDefiner(sql string) (without, definer string) {
 	tokens := sqltext.Tokens(sql)
 	for i, t := range tokens {
 		switch {
 		case t.Is("VIEW"), t.Is("FUNCTION"), t.Is("PROCEDURE"), t.Is("TRIGGER"), t.Is("EVENT"):
-			return sql
+			return sql, ""
 		case t.Is("DEFINER") && i+4 < len(tokens) && tokens[i+1].Is("=") && tokens[i+3].Is("@"):
-			return strings.TrimRight(sql[:t.Start], " ") + sql[tokens[i+4].End:]
+			return strings.TrimRight(sql[:t.Start], " ") + sql[tokens[i+4].End:], tokens[i+2].Name() + "@" + tokens[i+4].Name()
 		}
 	}
-	return sql
+	return sql, ""
 }
 
 // WithoutCounter takes the option AUTO_INCREMENT=n out of a CREATE TABLE statement as the server prints it: it says how

@@ -16,61 +16,75 @@ import (
 var needed = [][]string{{"SELECT"}, {"SHOW VIEW"}, {"TRIGGER"}, {"EVENT"},
 	{"EXECUTE", "CREATE ROUTINE", "ALTER ROUTINE", "SHOW_ROUTINE"}}
 
-// seesEverything refuses an account that the server would show only a part of the schema.
-func seesEverything(ctx context.Context, s *target.Session, database string) error {
-	_, rows, err := s.Texts(ctx, "SHOW GRANTS")
+const all = "ALL PRIVILEGES"
+
+// Privileges are what an account may do with every object of one database.
+type Privileges struct {
+	everywhere, here map[string]bool
+	revoked          map[string]bool // of those held everywhere
+}
+
+// readPrivileges reads the account's own privileges and those of the roles that are active in the session.
+func readPrivileges(ctx context.Context, s *target.Session, database string) (Privileges, error) {
+	const doing = "reading the account's privileges"
+	var roles string
+	var literal bool
+	if err := s.QueryRowContext(ctx, "SELECT CURRENT_ROLE(), @@partial_revokes").Scan(&roles, &literal); err != nil {
+		return Privileges{}, target.Statement(ctx, doing, err)
+	}
+	query := "SHOW GRANTS FOR CURRENT_USER()"
+	if roles != "NONE" {
+		query += " USING " + roles // a list of quoted names, as the server prints it
+	}
+	_, rows, err := s.Texts(ctx, query)
 	if err != nil {
-		return target.Statement(ctx, "reading the account's privileges", err)
+		return Privileges{}, target.Statement(ctx, doing, err)
 	}
 	var lines []string
 	for _, row := range rows {
 		lines = append(lines, row[0].String)
 	}
-	if lacking := Lacking(lines, database); len(lacking) > 0 {
-		return failure.New(report.CodePermission, "the account would not see every object of the database; grant it "+
-			strings.Join(lacking, ", ")+" on the whole database")
-	}
-	return nil
+	return Held(lines, database, literal), nil
 }
 
-// Lacking returns the privileges that the lines of SHOW GRANTS do not give on a whole database.
-func Lacking(lines []string, database string) []string {
-	held := map[string]bool{}
+// Held reads the lines of SHOW GRANTS as far as they speak of all objects of a database. literal says that the names of
+// databases in them are no patterns, which is so on a server with partial revocations.
+func Held(lines []string, database string, literal bool) Privileges {
+	p := Privileges{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	for _, line := range lines {
-		privileges, granted, ok := grant(line, database)
-		if !ok {
+		tokens := sqltext.Tokens(line)
+		if len(tokens) == 0 || !tokens[0].Is("GRANT") && !tokens[0].Is("REVOKE") {
 			continue
 		}
-		for _, p := range privileges {
-			held[p] = granted
+		on := slices.IndexFunc(tokens, func(t sqltext.Token) bool { return t.Is("ON") })
+		if on < 0 || on+4 >= len(tokens) || !tokens[on+2].Is(".") || !tokens[on+3].Is("*") {
+			continue
+		}
+		into, name := p.here, tokens[on+1]
+		switch {
+		case name.Is("*"):
+			into = p.everywhere
+		case literal && escaped.Replace(name.Name()) != database, !literal && !like(name.Name(), database):
+			continue
+		}
+		if tokens[0].Is("REVOKE") {
+			into = p.revoked
+		}
+		for _, privilege := range privileges(tokens[1 : on+1]) {
+			into[privilege] = true
 		}
 	}
-	var lacking []string
-	for _, choice := range needed {
-		if !held["ALL PRIVILEGES"] && !slices.ContainsFunc(choice, func(p string) bool { return held[p] }) {
-			lacking = append(lacking, choice[0])
-		}
-	}
-	return lacking
+	return p
 }
 
-// grant reads one line of SHOW GRANTS. It is ok where it speaks of all objects of the database.
-func grant(line, database string) (privileges []string, granted, ok bool) {
-	tokens := sqltext.Tokens(line)
-	if len(tokens) == 0 || !tokens[0].Is("GRANT") && !tokens[0].Is("REVOKE") {
-		return nil, false, false
-	}
-	on := slices.IndexFunc(tokens, func(t sqltext.Token) bool { return t.Is("ON") })
-	if on < 0 || on+4 >= len(tokens) || !tokens[on+2].Is(".") || !tokens[on+3].Is("*") {
-		return nil, false, false
-	}
-	name := tokens[on+1]
-	if !name.Is("*") && !like(name.Name(), database) {
-		return nil, false, false
-	}
+// escaped are wildcards without their meaning, which is also how a name that is no pattern may be written.
+var escaped = strings.NewReplacer(`\_`, "_", `\%`, "%")
+
+// privileges reads a list that the word ON ends. Lists of columns are passed over.
+func privileges(tokens []sqltext.Token) (out []string) {
 	depth := 0
 	word := ""
-	for _, t := range tokens[1 : on+1] {
+	for _, t := range tokens {
 		switch {
 		case t.Is("("):
 			depth++
@@ -78,13 +92,41 @@ func grant(line, database string) (privileges []string, granted, ok bool) {
 			depth--
 		case depth > 0:
 		case t.Is(",") || t.Is("ON"):
-			privileges = append(privileges, word)
+			out = append(out, word)
 			word = ""
 		default:
 			word = strings.TrimSpace(word + " " + strings.ToUpper(t.Text))
 		}
 	}
-	return privileges, tokens[0].Is("GRANT"), true
+	return out
+}
+
+// Has says whether a privilege is held on every object of the database.
+func (p Privileges) Has(privilege string) bool {
+	return p.here[privilege] || p.here[all] || (p.everywhere[privilege] || p.everywhere[all]) && !p.revoked[privilege]
+}
+
+// Super says whether the account has the privilege SUPER, which no single database gives.
+func (p Privileges) Super() bool { return p.everywhere["SUPER"] || p.everywhere[all] }
+
+// Lacking returns what is missing to see every object of the database.
+func (p Privileges) Lacking() []string {
+	var lacking []string
+	for _, choice := range needed {
+		if !slices.ContainsFunc(choice, p.Has) {
+			lacking = append(lacking, choice[0])
+		}
+	}
+	return lacking
+}
+
+// seesEverything refuses an account that the server would show only a part of the schema.
+func (p Privileges) seesEverything() error {
+	if lacking := p.Lacking(); len(lacking) > 0 {
+		return failure.New(report.CodePermission, "the account would not see every object of the database; grant it "+
+			strings.Join(lacking, ", ")+" on the whole database")
+	}
+	return nil
 }
 
 // like matches a name with the pattern that GRANT takes for a database: % and _ are wildcards, a backslash takes their

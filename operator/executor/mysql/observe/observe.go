@@ -33,8 +33,14 @@ type State struct {
 	User, Host string
 	Database   string
 	Server     Server
+	// Barred says that this account may make no function and no trigger: the server keeps a binary log and wants the
+	// privilege SUPER for them.
+	Barred bool
 	// Entries are the objects that are not excluded, in the order in which they can be made.
 	Entries []dump.Entry
+	// Foreign are those of them that another account made. They act with its rights, and with this account's once they
+	// are made anew.
+	Foreign map[dump.Key]bool
 	// Fingerprint is the digest of all of it that is schema.
 	Fingerprint string
 }
@@ -50,27 +56,54 @@ type Server struct {
 
 // Read reads a database whose session it is given.
 func Read(ctx context.Context, s *target.Session, exclude []string) (*State, error) {
-	patterns, err := pattern.Parse(exclude, false)
-	if err != nil {
-		return nil, failure.New(report.CodeInvalidInput, err.Error())
-	}
 	state := &State{}
 	if err := state.facts(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := seesEverything(ctx, s, state.Database); err != nil {
+	patterns, err := state.Server.Patterns(exclude)
+	if err != nil {
 		return nil, err
 	}
-	entries, err := read(ctx, s, func(kind, name, on string) bool {
+	privileges, err := readPrivileges(ctx, s, state.Database)
+	if err != nil {
+		return nil, err
+	}
+	if err := privileges.seesEverything(); err != nil {
+		return nil, err
+	}
+	state.Barred = state.Barred && !privileges.Super()
+	found, err := read(ctx, s, func(kind, name, on string) bool {
 		return kind != dump.KindTrigger && pattern.Match(patterns, state.Database, name) ||
 			kind == dump.KindTrigger && pattern.Match(patterns, state.Database, on)
 	})
 	if err != nil {
 		return nil, err
 	}
-	state.Entries = entries
-	state.Fingerprint = Fingerprint(entries, state.Server, exclude)
+	state.Entries, state.Foreign = found.entries, map[dump.Key]bool{}
+	for key, definer := range found.definers {
+		state.Foreign[key] = definer != state.User+"@"+state.Host
+	}
+	state.Fingerprint = Fingerprint(state.Entries, state.Server, exclude)
 	return state, nil
+}
+
+// Patterns reads patterns of names. Letter case does not matter in them where the server makes names lower case.
+func (s Server) Patterns(texts []string) ([]pattern.Pattern, error) {
+	patterns, err := pattern.Parse(texts, s.LowerCase != 0)
+	if err != nil {
+		return nil, failure.New(report.CodeInvalidInput, err.Error())
+	}
+	return patterns, nil
+}
+
+// CheckAllowed refuses a plan that this server would stop in the middle.
+func (s *State) CheckAllowed(statements []report.Statement) error {
+	if s.Barred && slices.ContainsFunc(statements, func(s report.Statement) bool {
+		return s.Kind == "CREATE FUNCTION" || s.Kind == "CREATE TRIGGER"
+	}) {
+		return failure.New(report.CodePermission, "the plan makes a function or a trigger, which a server with a binary log takes from this account only where log_bin_trust_function_creators is on; set it there, or make them with an account that has the privilege SUPER")
+	}
+	return nil
 }
 
 // Fingerprint is the digest of a database's objects with the server's release series and what the server adds.
@@ -81,11 +114,12 @@ func Fingerprint(entries []dump.Entry, server Server, exclude []string) string {
 }
 
 func (s *State) facts(ctx context.Context, session *target.Session) error {
-	var account, comment string
+	var account, comment, collation string
 	err := session.QueryRowContext(ctx, `SELECT VERSION(), @@version_comment, CURRENT_USER(), DATABASE(), @@lower_case_table_names,
-		@@sql_require_primary_key, @@sql_generate_invisible_primary_key, @@character_set_database, @@collation_database`).
+		@@sql_require_primary_key, @@sql_generate_invisible_primary_key, @@character_set_database, @@collation_database,
+		@@log_bin AND NOT @@log_bin_trust_function_creators, @@default_collation_for_utf8mb4`).
 		Scan(&s.Version, &comment, &account, &s.Database, &s.Server.LowerCase, &s.Server.PrimaryKeyRequired,
-			&s.Server.PrimaryKeyMade, &s.Server.Charset, &s.Server.Collation)
+			&s.Server.PrimaryKeyMade, &s.Server.Charset, &s.Server.Collation, &s.Barred, &collation)
 	if unknownVariable(err) {
 		return failure.New(report.CodeServerVersion, "the server is not one that this executor plans for; it plans for MySQL "+SupportedMajor+" only")
 	}
@@ -100,6 +134,9 @@ func (s *State) facts(ctx context.Context, session *target.Session) error {
 		return failure.New(report.CodeServerVersion,
 			fmt.Sprintf("the server is %s and this executor plans for MySQL %s only; use the executor image for that version", full, SupportedMajor))
 	}
+	if collation != target.Collation {
+		return failure.New(report.CodeServerVersion, "the server gives utf8mb4 another collation than its own (default_collation_for_utf8mb4), under which definitions that name none mean something else; set it to "+target.Collation)
+	}
 	if s.Server.LowerCase > 1 {
 		return failure.New(report.CodeServerVersion, "the server compares names of tables in a way (lower_case_table_names=2) that no plan can be computed for")
 	}
@@ -113,5 +150,6 @@ func unknownVariable(err error) bool {
 
 // Dump reads the objects of a scratch database, where everything may be read.
 func Dump(ctx context.Context, s *target.Session) ([]dump.Entry, error) {
-	return read(ctx, s, func(string, string, string) bool { return false })
+	found, err := read(ctx, s, func(string, string, string) bool { return false })
+	return found.entries, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -219,6 +220,9 @@ func (a *attempt) tables(ctx context.Context, how strategy) error {
 		}
 		changes = append(changes, alter...)
 	}
+	if err := a.keepZeros(); err != nil {
+		return err
+	}
 	if err := a.runAny(ctx, changes); err != nil {
 		return err
 	}
@@ -333,7 +337,27 @@ func (a *attempt) touched() touches {
 		for _, k := range old.Keys {
 			out[name] = out[name] || keys[strings.ToLower(k.Name)].SQL != k.SQL
 		}
-		out[name] = out[name] || old.Options != now.Options || old.Partition != now.Partition
+		out[name] = out[name] || !sameStorage(old.Options, now.Options) || old.Partition != now.Partition
 	}
 	return out
+}
+
+// aside are table options that say nothing about the columns that a foreign key compares.
+var aside = map[string]bool{"COMMENT": true, "STATS_PERSISTENT": true, "STATS_AUTO_RECALC": true, "STATS_SAMPLE_PAGES": true, "AUTOEXTEND_SIZE": true}
+
+// sameStorage says whether two tables have the same options but for those that no foreign key feels.
+func sameStorage(from, to string) bool {
+	if from == to {
+		return true
+	}
+	a, _, errA := readOptions(from)
+	b, _, errB := readOptions(to)
+	if errA != nil || errB != nil {
+		return false
+	}
+	for name := range aside {
+		delete(a, name)
+		delete(b, name)
+	}
+	return maps.Equal(a, b)
 }

@@ -23,9 +23,6 @@ type sessionSettings struct {
 
 // use makes the session's settings those of an object.
 func (s *sessionSettings) use(e dump.Entry) error {
-	if !s.once {
-		s.now, s.once = base, true
-	}
 	want := base
 	if e.Kind != dump.KindTable {
 		want = e.Settings
@@ -36,6 +33,13 @@ func (s *sessionSettings) use(e dump.Entry) error {
 		if e.Kind == dump.KindView { // a view keeps no mode
 			want.SQLMode = base.SQLMode
 		}
+	}
+	return s.set(want)
+}
+
+func (s *sessionSettings) set(want dump.Settings) error {
+	if !s.once {
+		s.now, s.once = base, true
 	}
 	if want == s.now {
 		return nil

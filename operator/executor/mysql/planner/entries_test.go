@@ -178,3 +178,33 @@ func TestSettingsAreSetWhereTheyDiffer(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 }
+
+func TestAForeignKeyStaysWhereATableChangesOnlyBesideItsColumns(t *testing.T) {
+	const plain = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci"
+	for options, want := range map[string]bool{
+		plain + " COMMENT='x'":                        true,
+		plain + " STATS_PERSISTENT=1":                 true,
+		plain + " ROW_FORMAT=COMPRESSED":              false,
+		"ENGINE=InnoDB DEFAULT CHARSET=latin1":        false,
+		"ENGINE=MyISAM DEFAULT CHARSET=utf8mb4":       false,
+		plain + " COMMENT='x' in a form never seen":   false,
+		plain + " COMMENT='COLLATE=utf8mb4_bin only'": true,
+	} {
+		if got := sameStorage(plain, options); got != want {
+			t.Errorf("%s: %t", options, got)
+		}
+	}
+}
+
+func TestAnEventThatEndsIsNoState(t *testing.T) {
+	for sql, want := range map[string]bool{
+		"CREATE EVENT `e` ON SCHEDULE AT '2040-01-01 00:00:00' DO SELECT 1":                                            true,
+		"CREATE EVENT `e` ON SCHEDULE EVERY 1 DAY STARTS '2000-01-01 00:00:00' ENDS '2001-01-01 00:00:00' DO SELECT 1": true,
+		"CREATE EVENT `e` ON SCHEDULE EVERY 1 DAY STARTS '2000-01-01 00:00:00' ON COMPLETION PRESERVE DO SELECT 1":     false,
+		"CREATE EVENT `ends` ON SCHEDULE EVERY 1 DAY COMMENT 'ENDS AT 5' DO SELECT ends AT":                            false,
+	} {
+		if got := ends(sql); got != want {
+			t.Errorf("%s: %t", sql, got)
+		}
+	}
+}

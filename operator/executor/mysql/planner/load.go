@@ -26,20 +26,8 @@ func (p *plan) loadDesired(ctx context.Context) ([]dump.Entry, error) {
 	if err := p.server.Renew(ctx); err != nil {
 		return nil, err
 	}
-	s, err := p.server.Script(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("open the scratch database: %w", err)
-	}
-	defer s.Close()
-	if _, err := s.ExecContext(ctx, clock); err != nil {
-		return nil, fmt.Errorf("prepare a scratch session: %w", err)
-	}
-	for _, file := range p.request.Desired {
-		for _, piece := range sqltext.Script(file.SQL) {
-			if _, err := s.ExecContext(ctx, piece.SQL); err != nil {
-				return nil, loadError(ctx, file, piece, err)
-			}
-		}
+	if err := p.loadFiles(ctx); err != nil {
+		return nil, err
 	}
 	admin, err := p.server.Admin(ctx)
 	if err != nil {
@@ -51,6 +39,26 @@ func (p *plan) loadDesired(ctx context.Context) ([]dump.Entry, error) {
 		return nil, err
 	}
 	return entries, p.checkLoaded(ctx, admin, entries)
+}
+
+// loadFiles runs the files in one session. It ends before anything is read: a file may leave tables locked.
+func (p *plan) loadFiles(ctx context.Context) error {
+	s, err := p.server.Script(ctx)
+	if err != nil {
+		return fmt.Errorf("open the scratch database: %w", err)
+	}
+	defer s.Close()
+	if _, err := s.ExecContext(ctx, clock); err != nil {
+		return fmt.Errorf("prepare a scratch session: %w", err)
+	}
+	for _, file := range p.request.Desired {
+		for _, piece := range sqltext.Script(file.SQL) {
+			if _, err := s.ExecContext(ctx, piece.SQL); err != nil {
+				return loadError(ctx, file, piece, err)
+			}
+		}
+	}
+	return nil
 }
 
 func loadError(ctx context.Context, file File, piece sqltext.Piece, err error) error {
@@ -75,28 +83,37 @@ func loadError(ctx context.Context, file File, piece sqltext.Piece, err error) e
 
 // checkLoaded refuses what a reading of the schema would lose without a word.
 func (p *plan) checkLoaded(ctx context.Context, admin *target.Session, entries []dump.Entry) error {
-	var charset, collation string
-	if err := admin.QueryRowContext(ctx, "SELECT @@character_set_database, @@collation_database").Scan(&charset, &collation); err != nil {
+	var charset, collation, options string
+	if err := admin.QueryRowContext(ctx, `SELECT s.DEFAULT_CHARACTER_SET_NAME, s.DEFAULT_COLLATION_NAME, CONCAT(s.DEFAULT_ENCRYPTION, COALESCE(e.OPTIONS, ''))
+		FROM information_schema.SCHEMATA s JOIN information_schema.SCHEMATA_EXTENSIONS e USING (SCHEMA_NAME) WHERE SCHEMA_NAME = DATABASE()`).
+		Scan(&charset, &collation, &options); err != nil {
 		return fmt.Errorf("check the loaded schema: %w", err)
 	}
-	if charset != p.request.State.Server.Charset || collation != p.request.State.Server.Collation {
+	if charset != p.request.State.Server.Charset || collation != p.request.State.Server.Collation || options != "NO" {
 		return &failure.Error{Code: report.CodeUnsupported, Categories: []string{"database_modified"},
 			Message: "the desired schema changes the defaults of the database itself; these are not planned, so take ALTER DATABASE out"}
 	}
 	for _, e := range entries {
-		if e.Kind == dump.KindEvent && happensOnce(e.SQL) {
+		if e.Kind == dump.KindEvent && ends(e.SQL) {
 			return &failure.Error{Code: report.CodeUnsupported, Categories: []string{"events_modified"},
-				Message: "the desired schema holds an event that happens once; the server removes it afterwards, so it is no state and is not planned"}
+				Message: "the desired schema holds an event that happens once or until a time; the server removes or disables it afterwards, so it is no state and is not planned"}
 		}
 	}
 	return checkEmpty(ctx, admin, entries)
 }
 
-func happensOnce(sql string) bool {
+// ends says whether an event's schedule comes to an end.
+func ends(sql string) bool {
 	tokens := sqltext.Tokens(sql)
-	for i := 0; i+2 < len(tokens); i++ {
-		if tokens[i].Is("ON") && tokens[i+1].Is("SCHEDULE") {
-			return tokens[i+2].Is("AT")
+	scheduled := false
+	for i, t := range tokens {
+		switch {
+		case i > 0 && t.Is("SCHEDULE") && tokens[i-1].Is("ON"):
+			scheduled = true
+		case scheduled && (t.Is("AT") || t.Is("ENDS")):
+			return true
+		case scheduled && t.Is("DO"):
+			return false
 		}
 	}
 	return false

@@ -38,6 +38,32 @@ func (a *attempt) pins(adds []addition) []string {
 	return out
 }
 
+// keepZeros prepares the session for a column with rows that becomes AUTO_INCREMENT: the server takes a 0 in it for a
+// number that is still to be given, and would write another one into the row, unless the mode says otherwise.
+func (a *attempt) keepZeros() error {
+	for name, old := range a.before {
+		if now := a.after[name]; now != nil && startsCounting(old, now) {
+			zeros := base
+			zeros.SQLMode += ",NO_AUTO_VALUE_ON_ZERO"
+			return a.settings.set(zeros)
+		}
+	}
+	return nil
+}
+
+// startsCounting says whether a column of a table becomes AUTO_INCREMENT.
+func startsCounting(from, to *dump.Table) bool {
+	was := dump.ByName(from.Columns)
+	return slices.ContainsFunc(to.Columns, func(c dump.Item) bool {
+		old, there := was[strings.ToLower(c.Name)]
+		return there && counts(c) && !counts(old)
+	})
+}
+
+func counts(c dump.Item) bool {
+	return slices.ContainsFunc(sqltext.Tokens(c.SQL), func(t sqltext.Token) bool { return t.Is("AUTO_INCREMENT") })
+}
+
 func addsKey(before, after *dump.Table) bool {
 	was := dump.ByName(before.Keys)
 	return slices.ContainsFunc(after.Keys, func(key dump.Item) bool { return was[strings.ToLower(key.Name)].SQL != key.SQL })

@@ -38,6 +38,8 @@ type Request struct {
 	// Mode is none: MySQL ends a transaction at every statement that changes a schema. Any other is refused.
 	Mode   report.TransactionMode
 	Getenv func(string) string
+	// Start makes the scratch server, which the planner stops; nil means scratch.Start.
+	Start func(context.Context, scratch.Options) (*scratch.Server, error)
 }
 
 // File is one file of the desired schema.
@@ -96,11 +98,15 @@ type plan struct {
 }
 
 func within(ctx context.Context, request Request, do func(context.Context, *plan) (*Result, error)) (*Result, error) {
-	patterns, err := pattern.Parse(request.Exclude, false)
+	patterns, err := request.State.Server.Patterns(request.Exclude)
 	if err != nil {
-		return nil, failure.New(report.CodeInvalidInput, err.Error())
+		return nil, err
 	}
-	server, err := scratch.Start(ctx, scratch.Options{User: request.State.User, Database: request.State.Database,
+	start := request.Start
+	if start == nil {
+		start = scratch.Start
+	}
+	server, err := start(ctx, scratch.Options{User: request.State.User, Database: request.State.Database,
 		Server: request.State.Server, Getenv: request.Getenv})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -224,12 +230,15 @@ func (p *plan) document(ctx context.Context, statements []string, result *Result
 		FromFingerprint: p.request.State.Fingerprint,
 		ToFingerprint:   observe.Fingerprint(p.want, p.request.State.Server, p.request.Exclude),
 		Exclude:         slices.Clone(p.request.Exclude)}
-	classifier := classify.New(p.have)
+	classifier := classify.New(p.have, p.request.State.Foreign)
 	for _, sql := range statements {
 		document.Statements = append(document.Statements, classifier.Statement(sql))
 	}
 	document.Summarise()
 	if err := p.checkProtected(document); err != nil {
+		return err
+	}
+	if err := p.request.State.CheckAllowed(document.Statements); err != nil {
 		return err
 	}
 	data, err := report.EncodePlan(document)
@@ -264,7 +273,7 @@ func (p *plan) checkProtected(document report.Plan) error {
 			}
 		}
 	}
-	if touched || classify.Protected(document.Statements, patterns, p.request.State.Database) {
+	if touched || classify.Protected(document.Statements, p.have, patterns, p.request.State.Database) {
 		return failure.New(report.CodeProtectedTable, "the plan touches a protected table; take the change out of the schema or the table out of the list of protected tables")
 	}
 	return nil

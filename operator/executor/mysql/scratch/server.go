@@ -57,6 +57,7 @@ type Server struct {
 	process *exec.Cmd
 	output  *tail
 	exited  chan struct{}
+	lent    bool // by For
 }
 
 // Start makes and starts a server. The database does not exist yet.
@@ -138,11 +139,16 @@ func (s *Server) settings() []string {
 // accounts is what the server runs at its start: it leaves the administrator and the owner, both without a password on
 // a socket that nobody else reaches, and no root.
 func (s *Server) accounts() string {
-	admin, owner := account(s.admin), account(s.options.User)
+	admin := account(s.admin)
+	return fmt.Sprintf("CREATE USER %s;\nGRANT ALL ON *.* TO %s WITH GRANT OPTION;\nCREATE USER %s;\n%s;\nDROP USER 'root'@'localhost';\n",
+		admin, admin, account(s.options.User), s.grant())
+}
+
+// grant gives the owner its rights in the database.
+func (s *Server) grant() string {
 	// In GRANT the name of a database is a pattern.
 	database := sqltext.Quote(strings.NewReplacer(`\`, `\\`, "_", `\_`, "%", `\%`).Replace(s.options.Database))
-	return fmt.Sprintf("CREATE USER %s;\nGRANT ALL ON *.* TO %s WITH GRANT OPTION;\nCREATE USER %s;\nGRANT ALL ON %s.* TO %s;\nDROP USER 'root'@'localhost';\n",
-		admin, admin, owner, database, owner)
+	return fmt.Sprintf("GRANT ALL ON %s.* TO %s", database, account(s.options.User))
 }
 
 func account(name string) string { return sqltext.Literal(name) + "@'%'" }
@@ -197,6 +203,23 @@ func (s *Server) Renew(ctx context.Context) error {
 	return nil
 }
 
+// For returns the same server with another database, in which the owner gets its rights. Stopping what is returned stops
+// nothing. It serves many computations in one process, which spares each a server of its own; they must not share a
+// database.
+func (s *Server) For(ctx context.Context, database string) (*Server, error) {
+	other := *s
+	other.options.Database, other.lent = database, true
+	session, err := s.open(ctx, s.admin, "")
+	if err != nil {
+		return nil, fmt.Errorf("reach the scratch server: %w", err)
+	}
+	defer session.Close()
+	if _, err := session.ExecContext(ctx, other.grant()); err != nil {
+		return nil, fmt.Errorf("prepare the scratch server: %w", err)
+	}
+	return &other, nil
+}
+
 // Admin opens a session of the administrator in the database.
 func (s *Server) Admin(ctx context.Context) (*target.Session, error) {
 	return s.open(ctx, s.admin, s.options.Database)
@@ -235,6 +258,9 @@ func (s *Server) Socket() string { return filepath.Join(s.dir, "s") }
 
 // Stop ends the server at once and removes its files. It may be called more than once.
 func (s *Server) Stop() {
+	if s.lent {
+		return
+	}
 	if s.process != nil && s.exited != nil {
 		_ = s.process.Process.Kill() // it keeps nothing that anybody needs; fails only when it has ended
 		<-s.exited

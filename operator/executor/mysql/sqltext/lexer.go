@@ -30,10 +30,13 @@ func (t Token) Is(text string) bool {
 	return (t.Kind == Word || t.Kind == Symbol) && strings.EqualFold(t.Text, text)
 }
 
-// Name returns the plain name that a word or a quoted name stands for.
+// Name returns the plain name that a word or a quoted name stands for, also one in double quotes, as under ANSI_QUOTES.
 func (t Token) Name() string {
-	if t.Kind == Quoted {
+	switch {
+	case t.Kind == Quoted:
 		return Unquote(t.Text)
+	case t.Kind == String && len(t.Text) > 1 && t.Text[0] == '"':
+		return strings.ReplaceAll(t.Text[1:len(t.Text)-1], `""`, `"`)
 	}
 	return t.Text
 }

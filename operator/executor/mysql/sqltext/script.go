@@ -7,7 +7,7 @@ import "strings"
 // included.
 type Piece struct {
 	SQL string
-	// Line is the line of the file at which the piece starts, from 1.
+	// Line is the line of the file at which the piece's first statement starts, from 1.
 	Line int
 }
 
@@ -16,18 +16,19 @@ func Script(text string) []Piece {
 	var out []Piece
 	delimiter, start := ";", 0
 	add := func(from, to int) {
-		if len(Tokens(text[from:to])) > 0 {
-			out = append(out, Piece{text[from:to], 1 + strings.Count(text[:from], "\n")})
+		if tokens := Tokens(text[from:to]); len(tokens) > 0 {
+			out = append(out, Piece{text[from:to], 1 + strings.Count(text[:from+tokens[0].Start], "\n")})
 		}
 	}
 	l := lexer{text: text}
+	between := true // statements: where a DELIMITER command may stand, while in one the word may be a name
 	for {
 		l.skip()
 		if l.at >= len(text) {
 			add(start, len(text))
 			return out
 		}
-		if next, end, ok := delimiterLine(text, l.at); ok {
+		if next, end, ok := delimiterLine(text, l.at); ok && between {
 			add(start, l.at)
 			delimiter, start, l.at = next, end, end
 			continue
@@ -35,10 +36,11 @@ func Script(text string) []Piece {
 		if delimiter != ";" && strings.HasPrefix(text[l.at:], delimiter) {
 			add(start, l.at)
 			l.at += len(delimiter)
-			start = l.at
+			start, between = l.at, true
 			continue
 		}
 		from := l.at
+		between = delimiter == ";" && text[from] == ';'
 		if l.take() == Word && delimiter != ";" { // a delimiter may start inside what looks like a word
 			if i := strings.Index(text[from:l.at], delimiter); i > 0 {
 				l.at = from + i

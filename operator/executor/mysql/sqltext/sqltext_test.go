@@ -56,13 +56,16 @@ func TestScript(t *testing.T) {
 		text string
 		want []Piece
 	}{
-		"nothing":                       {" -- e\n", nil},
-		"statements with a semicolon":   {"a;\nb;\n", []Piece{{"a;\nb;\n", 1}}},
-		"a body between two delimiters": {"a;\nDELIMITER //\nb; c //\nd;//\nDELIMITER ;\ne;", []Piece{{"a;\n", 1}, {"\nb; c ", 2}, {"\nd;", 3}, {"\ne;", 5}}},
-		"the word as a column":          {"SELECT delimiter FROM t;", []Piece{{"SELECT delimiter FROM t;", 1}}},
-		"a delimiter inside a string":   {"delimiter $$\nSELECT '$$' $$", []Piece{{"\nSELECT '$$' ", 1}}},
-		"a delimiter behind a word":     {"delimiter $$\nEND$$\nb$$", []Piece{{"\nEND", 1}, {"\nb", 2}}},
-		"a delimiter inside a comment":  {"delimiter //\na /* // */ b//", []Piece{{"\na /* // */ b", 1}}},
+		"nothing":                                   {" -- e\n", nil},
+		"statements with a semicolon":               {"a;\nb;\n", []Piece{{"a;\nb;\n", 1}}},
+		"a body between two delimiters":             {"a;\nDELIMITER //\nb; c //\nd;//\nDELIMITER ;\ne;", []Piece{{"a;\n", 1}, {"\nb; c ", 3}, {"\nd;", 4}, {"\ne;", 6}}},
+		"the word as a column on a line of its own": {"CREATE TABLE t (\n delimiter x,\n b int)", []Piece{{"CREATE TABLE t (\n delimiter x,\n b int)", 1}}},
+		"such a column between two delimiters":      {"DELIMITER //\nCREATE TABLE t (\n delimiter x\n)//\nDELIMITER ;\n", []Piece{{"\nCREATE TABLE t (\n delimiter x\n)", 2}}},
+		"a command behind a comment":                {"a; -- b\nDELIMITER //\nc;//", []Piece{{"a; -- b\n", 1}, {"\nc;", 3}}},
+		"the word as a column":                      {"SELECT delimiter FROM t;", []Piece{{"SELECT delimiter FROM t;", 1}}},
+		"a delimiter inside a string":               {"delimiter $$\nSELECT '$$' $$", []Piece{{"\nSELECT '$$' ", 2}}},
+		"a delimiter behind a word":                 {"delimiter $$\nEND$$\nb$$", []Piece{{"\nEND", 2}, {"\nb", 3}}},
+		"a delimiter inside a comment":              {"delimiter //\na /* // */ b//", []Piece{{"\na /* // */ b", 2}}},
 	} {
 		if got := Script(test.text); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q gives %+v", name, test.text, got)

@@ -23,6 +23,16 @@ const (
 // denied are the errors that say that the account lacks a privilege.
 var denied = []uint16{1044, 1142, 1143, 1227, 1370, 1419, 1410, 3899}
 
+// unsure are the errors that may come when a statement has already taken effect in a part of the server: a commit or a
+// rollback that failed, a binary log that could not be written, and what the server itself has no name for.
+var unsure = []uint16{1026, 1105, 1180, 1181, 1598, 3100, 3101}
+
+// Unsure says whether the server's answer to a statement leaves open whether it took effect.
+func Unsure(err error) bool {
+	var server *mysql.MySQLError
+	return errors.As(err, &server) && slices.Contains(unsure, server.Number)
+}
+
 // leaving are the errors that say that the server ends the session.
 var leaving = []uint16{1053, 1077, 1152, 1159, 1160, 1161, 3159, 3169, 4031}
 

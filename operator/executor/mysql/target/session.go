@@ -26,8 +26,11 @@ var settings = []string{
 	"SET NAMES " + Charset + " COLLATE " + Collation,
 	"SET SESSION sql_mode = '" + SQLMode + "'",
 	"SET SESSION time_zone = '" + TimeZone + "'",
-	"SET SESSION autocommit = 1, foreign_key_checks = 1, unique_checks = 1, sql_quote_show_create = 1, default_storage_engine = InnoDB",
+	"SET SESSION autocommit = 1, completion_type = 0, foreign_key_checks = 1, unique_checks = 1, default_storage_engine = InnoDB",
 	"SET SESSION group_concat_max_len = 1048576, max_execution_time = 0, explicit_defaults_for_timestamp = 1",
+	// How much the server shows: every row of a list, and of a table what was said about it, no less and no more.
+	"SET SESSION sql_select_limit = 18446744073709551615, sql_quote_show_create = 1, show_create_table_verbosity = 0," +
+		" show_create_table_skip_secondary_engine = 0, show_gipk_in_create_table_and_information_schema = 1",
 }
 
 // Session is one connection with prepared settings. It never moves to another connection.
@@ -35,6 +38,8 @@ type Session struct {
 	*sql.Conn
 	db *sql.DB
 	ID int64 // of the connection on the server
+	// Server is the identity of the server. One host name may lead to several, where ID means another connection.
+	Server string
 }
 
 // Open opens a session. lockTimeout bounds the wait for each lock, in whole seconds rounded up; zero means the longest.
@@ -59,7 +64,7 @@ func Open(ctx context.Context, config *mysql.Config, lockTimeout time.Duration) 
 			return nil, Statement(ctx, "preparing the session", err)
 		}
 	}
-	if err := s.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&s.ID); err != nil {
+	if err := s.QueryRowContext(ctx, "SELECT CONNECTION_ID(), @@server_uuid").Scan(&s.ID, &s.Server); err != nil {
 		s.Close()
 		return nil, Statement(ctx, "preparing the session", err)
 	}

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -117,5 +118,16 @@ func TestErrorsHaveCodes(t *testing.T) {
 	}
 	if Statement(t.Context(), "trying", nil) != nil {
 		t.Error("no error became one")
+	}
+}
+
+func TestSomeAnswersDoNotSayWhetherAStatementTookEffect(t *testing.T) {
+	for number, want := range map[uint16]bool{1180: true, 1598: true, 1064: false, 1205: false, 1317: false} {
+		if got := Unsure(fmt.Errorf("run: %w", &mysql.MySQLError{Number: number})); got != want {
+			t.Errorf("%d: %t", number, got)
+		}
+	}
+	if Unsure(mysql.ErrInvalidConn) || Unsure(nil) {
+		t.Error("what is no answer of the server is one")
 	}
 }
