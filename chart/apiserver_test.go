@@ -281,12 +281,16 @@ func TestTheManagerHasTheRightsOfTheTableAndNoOther(t *testing.T) {
 		{"batch", "jobs", "", "update", "shop"}, {"operator.ptah.run", "ptahschemas", "", "update", "shop"},
 		{"operator.ptah.run", "ptahschemas", "", "create", "shop"}, {"operator.ptah.run", "ptahschemaapprovals", "", "create", "shop"},
 		{"operator.ptah.run", "ptahschemaplans", "", "update", "shop"}, {"operator.ptah.run", "ptahresultrecords", "", "update", "shop"},
+		{"operator.ptah.run", "ptahrealms", "", "update", ""}, {"operator.ptah.run", "ptahrealms", "", "create", ""},
 		{"coordination.k8s.io", "leases", "", "update", "shop"}, {"", "serviceaccounts", "token", "create", "shop"},
 		{"rbac.authorization.k8s.io", "clusterrolebindings", "", "create", ""}, {"admissionregistration.k8s.io", "validatingadmissionpolicies", "", "update", ""},
 	} {
 		if ask(denied.group, denied.resource, denied.subresource, denied.verb, denied.namespace) {
 			t.Errorf("the manager may %s %s/%s in %q", denied.verb, denied.resource, denied.subresource, denied.namespace)
 		}
+	}
+	if !ask("operator.ptah.run", "ptahrealms", "", "watch", "") {
+		t.Error("the manager may not watch PtahRealms")
 	}
 	if !ask("coordination.k8s.io", "leases", "", "update", namespace) {
 		t.Error("the manager may not write Leases in its coordination namespace")

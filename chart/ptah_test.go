@@ -92,6 +92,9 @@ func TestTheManagerReadsNoSecretAndWritesNoPod(t *testing.T) {
 		if slices.Contains(rule.Resources, "pods") && !slices.Equal(rule.Verbs, []string{"get"}) {
 			t.Errorf("the manager may %v pods", rule.Verbs)
 		}
+		if slices.Contains(rule.Resources, "ptahrealms") && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
+			t.Errorf("the manager may %v the realms that administrators grant", rule.Verbs)
+		}
 		for _, own := range []string{"ptahschemas", "ptahschemaplans", "ptahschemaapprovals", "ptahschemaplanchunks"} {
 			if slices.Contains(rule.Resources, own) && slices.Contains(rule.Verbs, "update") {
 				t.Errorf("the manager may write the spec of %s", own)

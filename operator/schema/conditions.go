@@ -140,11 +140,19 @@ func engineRule(schema *ptahv1.PtahSchema) (situation, bool) {
 	}, !engineSupported(schema)
 }
 
+// realmRule reads the verdict of the census from the condition that the realm step left.
 func realmRule(schema *ptahv1.PtahSchema) (situation, bool) {
-	return situation{
-		phase: ptahv1.PhaseBlocked, reason: ptahv1.ReasonRealmNotAuthorized, stalled: true,
-		message: "The realm that spec.target.realmRef names does not admit this resource; use spec.target.coordinationKey or have an administrator admit it.",
-	}, schema.Spec.Target.RealmRef != nil
+	condition, ok := heldByRealm(schema)
+	if !ok {
+		return situation{}, false
+	}
+	return situation{phase: ptahv1.PhaseBlocked, reason: ptahv1.Reason(condition.Reason), message: condition.Message, stalled: true}, true
+}
+
+// heldByRealm says whether the last census held the resource, and returns the condition that says why.
+func heldByRealm(schema *ptahv1.PtahSchema) (*metav1.Condition, bool) {
+	condition, ok := conditionIs(schema, ptahv1.ConditionPlanReady, no)
+	return condition, ok && (condition.Reason == string(ptahv1.ReasonRealmConflict) || condition.Reason == string(ptahv1.ReasonRealmNotAuthorized))
 }
 
 func failedRule(schema *ptahv1.PtahSchema) (situation, bool) {

@@ -130,19 +130,26 @@ func (p *pass) engine(ctx context.Context) (decision, error) {
 	return stop(), p.staleApprovals(ctx)
 }
 
-// realm holds a resource whose realm does not admit it.
+// realm holds a resource whose realm does not admit it, and one whose database another resource claims as well. What
+// ends that wakes it; it also looks again by itself, so that no lost event can hold it for long.
 func (p *pass) realm(ctx context.Context) (decision, error) {
-	if p.schema.Spec.Target.RealmRef == nil {
+	verdict, err := p.census(ctx)
+	if err != nil {
+		return stop(), err
+	}
+	if verdict.Allowed() {
+		p.unblock()
 		return goOn, nil
 	}
-	p.block(ptahv1.ReasonRealmNotAuthorized, "The realm does not admit this resource.")
-	return stop(), p.staleApprovals(ctx)
+	p.block(verdict.Reason, verdict.Message)
+	return wakeAfter(min(p.schema.Spec.Interval.Duration, contestedCheck)), p.staleApprovals(ctx)
 }
 
-// block clears what could lead to work. No deadline is set: only another spec helps.
+// block clears what could lead to work. No deadline is set: only another spec helps, this one's or another resource's.
+// What was read before does not count when work goes on.
 func (p *pass) block(reason ptahv1.Reason, message string) {
 	status := &p.schema.Status
-	status.NextReconciliationTime, status.FailedAttempts = nil, 0
+	status.NextReconciliationTime, status.FailedAttempts, status.RefreshedGeneration = nil, 0, 0
 	p.retirePlan(message)
 	for _, name := range []string{ptahv1.ConditionDatabaseReachable, ptahv1.ConditionDriftDetected, ptahv1.ConditionInSync} {
 		p.set(name, unknown, reason, message)

@@ -364,19 +364,6 @@ func TestAnEngineThatIsNotImplementedIsAStateAndNotAFailure(t *testing.T) {
 	})
 }
 
-func TestARealmThatDoesNotAdmitTheResourceBlocksIt(t *testing.T) {
-	w := newWorld(t)
-	w.create(newSchema(func(s *ptahv1.PtahSchema) {
-		s.Spec.Target.CoordinationKey, s.Spec.Target.RealmRef = "", &ptahv1.RealmReference{Name: "shared"}
-	}))
-	r := w.reconciler()
-	w.mustPass(r)
-	expect(t, w.get(), ptahv1.PhaseBlocked, map[string]string{"Ready": "False/RealmNotAuthorized", "Stalled": "True/RealmNotAuthorized"})
-	w.take()
-	w.mustPass(r)
-	sameRequests(t, w.take(), "get PtahSchema")
-}
-
 func TestAStrayFinalizerIsRemovedWithTheLeaseItStandsFor(t *testing.T) {
 	w := newWorld(t)
 	w.create(newSchema())

@@ -36,7 +36,7 @@ type inputs struct {
 // specInputs takes the inputs of an ordinary refresh from the spec.
 func specInputs(schema *ptahv1.PtahSchema) (inputs, error) {
 	spec := &schema.Spec
-	coordination, err := realm.KeyDigest(string(spec.Target.Engine), schema.Namespace, spec.Target.CoordinationKey)
+	coordination, err := realm.Digest(schema.Namespace, spec.Target)
 	if err != nil {
 		return inputs{}, err
 	}

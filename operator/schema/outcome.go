@@ -62,6 +62,12 @@ func (p *pass) resumeApply(ctx context.Context, claim *ptahv1.ActiveOperationSta
 		claim.PlanRef.UID != current.UID || claim.ExecutionBindingID != p.schema.Status.ExecutionBinding.Epoch {
 		return p.retireApply(ctx)
 	}
+	if verdict, err := p.census(ctx); err != nil || !verdict.Allowed() {
+		if err != nil {
+			return stop(), err
+		}
+		return p.retireApply(ctx)
+	}
 	if claim.RetryNotBefore != nil && p.now.Before(claim.RetryNotBefore.Time) {
 		return wakeAfter(claim.RetryNotBefore.Sub(p.now)), nil
 	}

@@ -32,6 +32,8 @@ type pass struct {
 	now    time.Time
 	// gone says that nothing is written any more.
 	gone bool
+	// verdict of the census, once it was taken.
+	verdict *realm.Verdict
 }
 
 // decision is what a step says: go on with the next step, or end the pass and come back after wake (zero: when

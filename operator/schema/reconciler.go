@@ -79,14 +79,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // SetupWithManager registers the controller and what wakes it: a changed spec or a deletion, an operation Job that
-// ended or went away, and a new approval. A written status wakes nothing.
+// ended or went away, a new approval, another resource that begins or ends to claim the same database, and a changed
+// realm. A written status wakes nothing.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := indexClaims(mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(ControllerName).
 		For(&ptahv1.PtahSchema{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&batchv1.Job{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &ptahv1.PtahSchema{}, handler.OnlyControllerOwner()),
 			builder.WithPredicates(jobEnded)).
 		Watches(&ptahv1.PtahSchemaApproval{}, handler.EnqueueRequestsFromMapFunc(schemaOfApproval), builder.WithPredicates(created)).
+		Watches(&ptahv1.PtahSchema{}, handler.EnqueueRequestsFromMapFunc(r.rivals), builder.WithPredicates(claimChanged)).
+		Watches(&ptahv1.PtahRealm{}, handler.EnqueueRequestsFromMapFunc(r.claimantsOfRealm), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
 

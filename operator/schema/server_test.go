@@ -48,7 +48,7 @@ func newServerWorld(t *testing.T) *world {
 			t.Fatal(err)
 		}
 	}
-	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: policyName}, Data: map[string]string{"policy.yaml": "version: 1\n"}})
+	w.create(newPolicy())
 	return w
 }
 

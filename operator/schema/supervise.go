@@ -61,12 +61,32 @@ func (p *pass) obsolete(claim *ptahv1.ActiveOperationStatus) string {
 	return ""
 }
 
+// contested says whether a refresh reads a database that another resource claims by now. A proof goes on: nothing else
+// settles what an Apply did. So does a refresh that the realm stopped admitting; only the next one is refused.
+func (p *pass) contested(ctx context.Context, claim *ptahv1.ActiveOperationStatus) (bool, error) {
+	if claim.ProofOf != "" {
+		return false, nil
+	}
+	verdict, err := p.census(ctx)
+	return verdict.Reason == ptahv1.ReasonRealmConflict, err
+}
+
 func (p *pass) superviseRefresh(ctx context.Context, claim *ptahv1.ActiveOperationStatus) (decision, error) {
 	job, err := p.findJob(ctx, claim)
 	if err != nil {
 		return stop(), err
 	}
-	if why := p.obsolete(claim); why != "" {
+	why := p.obsolete(claim)
+	if why == "" {
+		contested, err := p.contested(ctx, claim)
+		if err != nil {
+			return stop(), err
+		}
+		if contested {
+			why = "another resource claims the database"
+		}
+	}
+	if why != "" {
 		return p.discardRefresh(ctx, claim, job, why)
 	}
 	deadline := claim.StartedAt.Add(time.Duration(claim.LeaseDurationSeconds) * time.Second)

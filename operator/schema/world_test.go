@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,13 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -62,6 +59,14 @@ const (
 	killedAfter
 )
 
+// moment is a side of a request.
+type moment int
+
+const (
+	beforeRequest moment = iota
+	beforeAnswer
+)
+
 var errTransport = errors.New("connection reset by peer")
 
 // world is a cluster, a registry and a database, as far as the reconciler can tell.
@@ -81,14 +86,17 @@ type world struct {
 	answer func(request string) error
 	// after runs behind a request that was carried out.
 	after func(request string)
+	// pause runs on both sides of a request: before it arrives and before its answer does.
+	pause func(index int, request string, when moment)
 	dead  bool
 
-	// uids are given by the API server of an envtest world, and counted here otherwise.
+	// serverSide: the API server is a real one, which counts generations by itself and holds other worlds as well.
 	serverSide bool
-	lastUID    int
 	namespace  string
 	// coordination is the namespace of realm Leases.
 	coordination string
+	// schemas ever created.
+	schemas int
 
 	// The registry and the database.
 	artifact  string
@@ -100,15 +108,22 @@ type world struct {
 	broken *result.Error
 	// mute makes Pods end without delivering.
 	mute bool
+	// careless picks Apply Pods that run their statements without looking at anything.
+	careless func(job *batchv1.Job) bool
 	// applyJobs are the UIDs of all Apply Jobs ever created, by claim.
 	applyJobs map[string][]string
 }
 
-// newScheme knows only what the reconciler uses: the fake API server walks through a scheme at every write.
+// testScheme is one for all worlds, because registering kinds costs more than a life.
+var testScheme = sync.OnceValues(func() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(corev1.AddToScheme(scheme), batchv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), ptahv1.AddToScheme(scheme))
+})
+
 func newScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), batchv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), ptahv1.AddToScheme(scheme)); err != nil {
+	scheme, err := testScheme()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return scheme
@@ -121,12 +136,13 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	scheme := newScheme(t)
 	w := emptyWorld(t, scheme)
-	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
-	w.base = fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).
-		WithStatusSubresource(&ptahv1.PtahSchema{}, &ptahv1.PtahSchemaPlan{}, &ptahv1.PtahSchemaApproval{}, &batchv1.Job{}).
-		WithInterceptorFuncs(interceptor.Funcs{Create: w.assignUID}).Build()
-	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: policyName, Namespace: testNamespace}, Data: map[string]string{"policy.yaml": "version: 1\n"}})
+	w.base = newMemory(scheme, w.clock)
+	w.create(newPolicy())
 	return w
+}
+
+func newPolicy() *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: policyName}, Data: map[string]string{"policy.yaml": "version: 1\n"}}
 }
 
 func emptyWorld(t testing.TB, scheme *runtime.Scheme) *world {
@@ -139,18 +155,15 @@ func emptyWorld(t testing.TB, scheme *runtime.Scheme) *world {
 	}
 }
 
-func (w *world) assignUID(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-	w.lastUID++
-	object.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", w.lastUID)))
-	object.SetGeneration(1)
-	object.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
-	return c.Create(ctx, object, options...)
-}
-
 func (w *world) create(objects ...client.Object) {
 	w.t.Helper()
 	for _, object := range objects {
-		object.SetNamespace(w.namespace)
+		if object.GetNamespace() == "" || object.GetNamespace() == testNamespace {
+			object.SetNamespace(w.namespace)
+		}
+		if _, ok := object.(*ptahv1.PtahSchema); ok {
+			w.schemas++
+		}
 		if err := w.base.Create(context.Background(), object); err != nil {
 			w.t.Fatalf("create %s: %v", object.GetName(), err)
 		}
@@ -231,14 +244,22 @@ func (w *world) count(request string, do func() error) error {
 			return ignoreSwallowed(err)
 		}
 	}
+	w.pauseAt(index, request, beforeRequest)
 	err := do()
 	if err == nil && w.after != nil {
 		w.after(request)
 	}
+	w.pauseAt(index, request, beforeAnswer)
 	if what == lostAnswer || what == killedAfter {
 		return errTransport
 	}
 	return err
+}
+
+func (w *world) pauseAt(index int, request string, when moment) {
+	if w.pause != nil {
+		w.pause(index, request, when)
+	}
 }
 
 // errSwallowed makes a request look carried out which was not.
@@ -289,12 +310,36 @@ func (w *world) funcs(live bool) interceptor.Funcs {
 			return w.count("update "+kindOf(object)+"/"+sub, func() error { return c.SubResource(sub).Update(ctx, object, options...) })
 		},
 	}
+	if !live {
+		funcs.List = w.listCached
+	}
 	if live {
 		funcs.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			return w.count("get "+kindOf(object), func() error { return c.Get(ctx, key, object, options...) })
 		}
 	}
 	return funcs
+}
+
+// listCached answers from the indexes of the manager's cache, which no API server has. A world with one resource has
+// nobody else to find.
+func (w *world) listCached(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+	all := client.ListOptions{}
+	all.ApplyOptions(options)
+	found, ok := list.(*ptahv1.PtahSchemaList)
+	if !ok || all.FieldSelector == nil {
+		return c.List(ctx, list, options...)
+	}
+	if w.schemas < 2 {
+		return nil
+	}
+	if err := c.List(ctx, found); err != nil {
+		return err
+	}
+	requirement := all.FieldSelector.Requirements()[0]
+	index := map[string]client.IndexerFunc{indexDatabase: databaseOf, indexRealm: realmOf}[requirement.Field]
+	found.Items = slices.DeleteFunc(found.Items, func(s ptahv1.PtahSchema) bool { return !slices.Contains(index(&s), requirement.Value) })
+	return nil
 }
 
 // Load stands for the receiver's records.
@@ -320,18 +365,33 @@ func (w *world) take() []string {
 	return taken
 }
 
+// key is the resource that a test is about, where it is about one.
+func (w *world) key() client.ObjectKey {
+	return client.ObjectKey{Namespace: w.namespace, Name: testName}
+}
+
 func (w *world) get() *ptahv1.PtahSchema {
 	w.t.Helper()
+	return w.getOther(w.key())
+}
+
+func (w *world) getOther(key client.ObjectKey) *ptahv1.PtahSchema {
+	w.t.Helper()
 	schema := &ptahv1.PtahSchema{}
-	if err := w.base.Get(context.Background(), client.ObjectKey{Namespace: w.namespace, Name: testName}, schema); err != nil {
-		w.t.Fatalf("get schema: %v", err)
+	if err := w.base.Get(context.Background(), key, schema); err != nil {
+		w.t.Fatalf("get schema %s: %v", key, err)
 	}
 	return schema
 }
 
 func (w *world) change(change func(*ptahv1.PtahSchema)) {
 	w.t.Helper()
-	schema := w.get()
+	w.changeOther(w.key(), change)
+}
+
+func (w *world) changeOther(key client.ObjectKey, change func(*ptahv1.PtahSchema)) {
+	w.t.Helper()
+	schema := w.getOther(key)
 	change(schema)
 	if !w.serverSide {
 		schema.Generation++
@@ -344,13 +404,18 @@ func (w *world) change(change func(*ptahv1.PtahSchema)) {
 // pass reconciles once.
 func (w *world) pass(r *Reconciler) (reconcile.Result, error) {
 	w.t.Helper()
-	return r.Reconcile(context.Background(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: testName}})
+	return r.Reconcile(context.Background(), reconcile.Request{NamespacedName: w.key()})
 }
 
 // mustPass reconciles once and fails the test on an error.
 func (w *world) mustPass(r *Reconciler) reconcile.Result {
 	w.t.Helper()
-	answer, err := w.pass(r)
+	return w.mustPassOther(r, w.key())
+}
+
+func (w *world) mustPassOther(r *Reconciler, key client.ObjectKey) reconcile.Result {
+	w.t.Helper()
+	answer, err := r.Reconcile(context.Background(), reconcile.Request{NamespacedName: key})
 	if err != nil {
 		w.t.Fatalf("reconcile: %v", err)
 	}
@@ -361,7 +426,11 @@ func (w *world) mustPass(r *Reconciler) reconcile.Result {
 func (w *world) openJobs() []batchv1.Job {
 	w.t.Helper()
 	list := &batchv1.JobList{}
-	if err := w.base.List(context.Background(), list, client.InNamespace(w.namespace)); err != nil {
+	scope := client.InNamespace(w.namespace)
+	if !w.serverSide {
+		scope = client.InNamespace("") // there is no other world
+	}
+	if err := w.base.List(context.Background(), list, scope); err != nil {
 		w.t.Fatal(err)
 	}
 	open := []batchv1.Job{}
@@ -373,12 +442,18 @@ func (w *world) openJobs() []batchv1.Job {
 	return open
 }
 
+// owner is the resource that a Job works for.
+func (w *world) owner(job *batchv1.Job) *ptahv1.PtahSchema {
+	w.t.Helper()
+	return w.getOther(client.ObjectKey{Namespace: job.Namespace, Name: job.Labels[ptahv1.LabelSchema]})
+}
+
 // runPods does what the operation Pods of all open Jobs would do, and ends the Jobs.
 func (w *world) runPods() {
 	w.t.Helper()
 	for _, job := range w.openJobs() {
 		document := w.runPod(&job)
-		schema := w.get()
+		schema := w.owner(&job)
 		claim, pending := schema.Status.ActiveOperation, schema.Status.PendingObservation
 		id := job.Annotations[ptahv1.AnnotationOperationID]
 		authorised := claim != nil && claim.ID == id && claim.DispatchStarted || pending != nil && pending.ApplyOperationID == id
@@ -520,24 +595,36 @@ func (w *world) runRefresh(job *batchv1.Job, document *result.Document) {
 	}
 }
 
+// late says whether an Apply Job came too late to begin.
+func (w *world) late(job *batchv1.Job) bool {
+	notAfter, err := time.Parse(time.RFC3339, jobEnv(job, env.DispatchNotAfter))
+	return err != nil || w.clock.Now().After(notAfter)
+}
+
 func (w *world) runApply(job *batchv1.Job, document *result.Document) {
 	w.t.Helper()
 	if w.broken != nil {
 		document.Steps = []result.Step{w.step(result.StepApply, w.broken)}
 		return
 	}
-	notAfter, err := time.Parse(time.RFC3339, jobEnv(job, env.DispatchNotAfter))
-	if err != nil || w.clock.Now().After(notAfter) {
+	if w.careless != nil && w.careless(job) {
+		w.dbState = desired(w.artifact)
+		w.executed = append(w.executed, string(job.UID))
+		document.Steps = []result.Step{w.step(result.StepApply, &result.Error{Code: result.ErrorExecution, Message: "nobody asked"})}
+		document.MutationStarted = true
+		return
+	}
+	if w.late(job) {
 		document.Steps = []result.Step{w.step(result.StepApply, &result.Error{Code: result.ErrorDispatchExpired, Message: "too late"})}
 		return
 	}
-	schema := w.get()
+	schema := w.owner(job)
 	if schema.Status.ActiveOperation == nil {
 		document.Steps = []result.Step{w.step(result.StepApply, &result.Error{Code: result.ErrorExecution, Message: "the receiver does not serve the plan"})}
 		return
 	}
 	reference := schema.Status.ActiveOperation.PlanRef
-	_, data, err := plan.Read(context.Background(), w.base, w.namespace, *reference)
+	_, data, err := plan.Read(context.Background(), w.base, job.Namespace, *reference)
 	if err != nil {
 		w.t.Fatalf("the Apply Pod cannot read its plan: %v", err)
 	}
@@ -653,5 +740,5 @@ func (e *eventLog) take() []string {
 }
 
 func publicationOf(w *world, job *batchv1.Job) string {
-	return identity.Publication(string(w.get().UID), job.Annotations[ptahv1.AnnotationOperationID], string(job.UID))
+	return identity.Publication(string(w.owner(job).UID), job.Annotations[ptahv1.AnnotationOperationID], string(job.UID))
 }

@@ -101,11 +101,11 @@ With --verify it builds the images of the product twice, in two folders, and exi
 			if version != "" && role == "" {
 				return labExit(&lab.UsageError{Message: "--version needs --role"})
 			}
-			roles := catalog.Roles
+			wanted := catalog.Roles
 			if role != "" {
-				roles = []catalog.Role{catalog.Role(role)}
+				wanted = []catalog.Role{catalog.Role(role)}
 			}
-			return labExit(runLabImages(command.Context(), streams, flags, roles, version))
+			return labExit(runLabImages(command.Context(), streams, flags, wanted, version))
 		},
 	}
 	command.Flags().StringVar(&role, "role", "", "only this role: "+strings.Join(roles(), ", "))

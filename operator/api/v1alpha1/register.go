@@ -16,6 +16,7 @@ var schemeBuilder = runtime.NewSchemeBuilder(func(s *runtime.Scheme) error {
 		&PtahSchemaPlanChunk{}, &PtahSchemaPlanChunkList{},
 		&PtahSchemaApproval{}, &PtahSchemaApprovalList{},
 		&PtahResultRecord{}, &PtahResultRecordList{},
+		&PtahRealm{}, &PtahRealmList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -2,14 +2,18 @@ package v1alpha1_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -59,6 +63,8 @@ spec:
 `
 
 func digest(c string) string { return "sha256:" + strings.Repeat(c, 64) }
+
+var realmSchema = strings.Replace(goodSchema, "coordinationKey: orders", "realmRef: {name: orders}", 1)
 
 var goodPlan = `
 apiVersion: operator.ptah.run/v1alpha1
@@ -115,6 +121,13 @@ apiVersion: operator.ptah.run/v1alpha1
 kind: PtahResultRecord
 metadata: {name: record, namespace: default}
 spec: {type: complete, data: eA==}
+`
+
+const goodRealm = `
+apiVersion: operator.ptah.run/v1alpha1
+kind: PtahRealm
+metadata: {name: orders}
+spec: {engine: PostgreSQL, namespaces: [team-a, team-b], sharing: Shared}
 `
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
@@ -174,6 +187,10 @@ func TestEveryRuleRefusesItsBreachAndAllowsItsNeighbour(t *testing.T) {
 		{goodSchema, "spec.target.coordinationKey", "ends-with-", "coordinationKey", "ends"},
 		{goodSchema, "spec.target.coordinationKey", strings.Repeat("k", long254), "coordinationKey", strings.Repeat("k", long253)},
 		{goodSchema, "spec.target.realmRef", map[string]any{"name": "r"}, "exactly one of coordinationKey and realmRef", nil},
+		{realmSchema, "spec.target.realmRef.name", "", "realmRef.name", "r"},
+		{realmSchema, "spec.target.realmRef.name", "a/b", "realmRef.name", "a.b-c"},
+		{realmSchema, "spec.target.realmRef.name", strings.Repeat("r", long254), "realmRef.name", strings.Repeat("r", long253)},
+		{realmSchema, "spec.target.sharedRealm", "yes", "sharedRealm", true},
 		{goodSchema, "spec.target.urlFrom.name", "", "spec.target.urlFrom", "other"},
 		{goodSchema, "spec.target.urlFrom.key", "", "spec.target.urlFrom", "other"},
 		{goodSchema, "spec.target.urlFrom.optional", true, "spec.target.urlFrom.optional", false},
@@ -252,6 +269,23 @@ func TestEveryRuleRefusesItsBreachAndAllowsItsNeighbour(t *testing.T) {
 
 		{goodChunk, "spec.data", "", "data", "eHg="},
 		{goodChunk, "spec.data", strings.Repeat("eHh4", 174764), "data", strings.Repeat("eHh4", 174763)},
+		{goodRealm, "spec.engine", "", "engine", "MySQL"},
+		{goodRealm, "spec.engine", nil, "engine", "MySQL"},
+		{goodRealm, "spec.engine", "9sql", "engine", "sql9"},
+		{goodRealm, "spec.engine", strings.Repeat("E", 64), "engine", strings.Repeat("E", 63)},
+		{goodRealm, "spec.namespaces", nil, "namespaces", []any{"team-c"}},
+		{goodRealm, "spec.namespaces", []any{}, "namespaces", []any{"a"}},
+		{goodRealm, "spec.namespaces", list(257, "n%d"), "namespaces", list(256, "n%d")},
+		{goodRealm, "spec.namespaces", []any{"a", "a"}, "namespaces", []any{"a", "b"}},
+		{goodRealm, "spec.namespaces", []any{"Team"}, "namespaces", []any{"team"}},
+		{goodRealm, "spec.namespaces", []any{"*"}, "namespaces", []any{"0"}},
+		{goodRealm, "spec.namespaces", []any{"team-"}, "namespaces", []any{"team-0"}},
+		{goodRealm, "spec.namespaces", []any{"a.b"}, "namespaces", []any{"a-b"}},
+		{goodRealm, "spec.namespaces", []any{""}, "namespaces", []any{"n"}},
+		{goodRealm, "spec.namespaces", []any{strings.Repeat("n", 64)}, "namespaces", []any{strings.Repeat("n", 63)}},
+		{goodRealm, "spec.sharing", "Sometimes", "sharing", "Exclusive"},
+		{goodRealm, "spec.sharing", "", "sharing", "Shared"},
+
 		{goodRecord, "spec.type", "partial", "type", "chunk"},
 		{goodRecord, "spec.data", "", "data", "eHg="},
 	} {
@@ -318,6 +352,72 @@ func TestPublishedObjectsAreImmutable(t *testing.T) {
 	}
 }
 
+func TestTheEngineOfARealmIsImmutableAndNothingElse(t *testing.T) {
+	c := serverClient(t)
+	o := object(t, goodRealm)
+	o.SetName("immutable")
+	if err := c.Create(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	set(t, o, "spec.sharing", "Exclusive")
+	set(t, o, "spec.namespaces", []any{"team-c"})
+	if err := c.Update(context.Background(), o); err != nil {
+		t.Errorf("the control, other namespaces and another sharing, is refused: %v", err)
+	}
+	set(t, o, "spec.engine", "MySQL")
+	if err := c.Update(context.Background(), o); err == nil || !strings.Contains(err.Error(), "spec.engine: is immutable") {
+		t.Errorf("another engine: %v", err)
+	}
+	namespaced := object(t, goodRealm)
+	namespaced.SetName("in-a-namespace")
+	namespaced.SetNamespace("default")
+	if err := c.Create(context.Background(), namespaced); err == nil && namespaced.GetNamespace() != "" {
+		t.Error("a realm lies in a namespace")
+	}
+}
+
+// A realm is listed as kubectl shows it: its engine, how it is shared, and who may claim it.
+func TestARealmIsListedWithWhatAPersonNeeds(t *testing.T) {
+	c := serverClient(t)
+	realm := object(t, goodRealm)
+	realm.SetName("listed")
+	if err := c.Create(context.Background(), realm); err != nil {
+		t.Fatal(err)
+	}
+	asker, err := discovery.NewDiscoveryClientForConfig(server.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := asker.RESTClient().Get().AbsPath("/apis/operator.ptah.run/v1alpha1/ptahrealms/listed").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(context.Background()).Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := metav1.Table{}
+	if err := json.Unmarshal(raw, &shown); err != nil {
+		t.Fatal(err)
+	}
+	columns := []string{}
+	for _, column := range shown.ColumnDefinitions {
+		columns = append(columns, column.Name)
+	}
+	if !slices.Equal(columns, []string{"Name", "Engine", "Sharing", "Namespaces", "Age"}) {
+		t.Errorf("columns %v", columns)
+	}
+	if got := fmt.Sprint(shown.Rows[0].Cells[:4]); got != `[listed PostgreSQL Shared ["team-a","team-b"]]` {
+		t.Errorf("cells %s", got)
+	}
+	kinds, err := asker.ServerResourcesForGroupVersion("operator.ptah.run/v1alpha1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range kinds.APIResources {
+		if kind.Kind == "PtahRealm" && (kind.Namespaced || kind.Name != "ptahrealms" || !slices.Equal(kind.ShortNames, []string{"ptahr"}) || !slices.Equal(kind.Categories, []string{"ptah"})) {
+			t.Errorf("resource %+v", kind)
+		}
+	}
+}
+
 func TestDefaultsAreWrittenDown(t *testing.T) {
 	c := serverClient(t)
 	o := object(t, goodSchema)
@@ -335,6 +435,14 @@ func TestDefaultsAreWrittenDown(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%s is %v instead of %v", path, got, want)
 		}
+	}
+	realm := object(t, goodRealm)
+	set(t, realm, "spec.sharing", nil)
+	if err := c.Create(context.Background(), realm, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := unstructured.NestedString(realm.Object, "spec", "sharing"); err != nil || got != "Exclusive" {
+		t.Errorf("a realm that says nothing on sharing has %q, %v", got, err)
 	}
 }
 
