@@ -58,7 +58,7 @@ func runTests(ctx context.Context, streams IOStreams, options *testOptions, pack
 	if err != nil {
 		return labExit(err)
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	if _, err := images.Prepare(ctx, connection, catalog.PostgreSQL, ""); err != nil {
 		return labExit(err)
 	}

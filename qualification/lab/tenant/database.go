@@ -96,7 +96,7 @@ func run(ctx context.Context, address string, statements []string) error {
 	if err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
 	}
-	defer connection.Close(ctx)
+	defer func() { _ = connection.Close(ctx) }()
 	for _, statement := range statements {
 		if _, err := connection.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("run %q: %w", firstWords(statement), err)

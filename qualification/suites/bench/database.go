@@ -44,7 +44,7 @@ func (d *Database) Columns(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to database %s: %w", d.Name, err)
 	}
-	defer connection.Close(ctx)
+	defer func() { _ = connection.Close(ctx) }()
 	rows, err := connection.Query(ctx, `SELECT table_name || '.' || column_name FROM information_schema.columns
 		WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1`)
 	if err != nil {
@@ -60,6 +60,6 @@ func (d *Database) Journal(since time.Time) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the statement log of the database server: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	return readJournal(file, d.Name, since)
 }
