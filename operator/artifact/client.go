@@ -84,7 +84,7 @@ func readSmall(path, what string) ([]byte, error) {
 	if err != nil {
 		return nil, fail(report.CodeInvalidInput, what+" cannot be read")
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, maxConfigBytes+1))
 	switch {
 	case err != nil:
@@ -182,6 +182,7 @@ type guard struct {
 	plainHTTP bool
 }
 
+// RoundTrip sends a request as the base does, unless it would go over a connection that was not asked for.
 func (g guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme != "https" && !g.plainHTTP {
 		return nil, errPlainHTTP

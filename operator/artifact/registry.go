@@ -158,8 +158,10 @@ func describe(layer v1.Layer) (v1.Descriptor, error) {
 // rawManifest lets the client library write bytes as they are.
 type rawManifest struct{ data []byte }
 
+// RawManifest returns the bytes.
 func (m rawManifest) RawManifest() ([]byte, error) { return m.data, nil }
 
+// MediaType is that of every schema artifact.
 func (m rawManifest) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
 
 // Fetch reads the files of a schema artifact. The reference must be pinned.
@@ -223,7 +225,7 @@ func (c *Client) blob(ctx context.Context, ref Reference, d v1.Descriptor) ([]by
 	if err != nil {
 		return nil, registryError(ctx, doing, err)
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }()
 	data, err := io.ReadAll(io.LimitReader(body, d.Size+1))
 	if err != nil {
 		return nil, registryError(ctx, doing, err)

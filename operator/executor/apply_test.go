@@ -384,7 +384,7 @@ func (b *bench) waitFor(sql string) {
 // Its own socket has the same name in the folder that it returns.
 func cutter(t *testing.T, socket, text string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cut")
+	dir, err := os.MkdirTemp("", "cut") //nolint:usetesting // a socket has a path of at most 107 bytes, and the folder of a test a long name
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,12 +200,12 @@ func (c caseRun) fill(ctx context.Context, name, sql string) error {
 	if err != nil {
 		return err
 	}
-	defer admin.Close(ctx)
+	defer func() { _ = admin.Close(ctx) }()
 	owner, err := c.server.Owner(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer owner.Close(ctx)
+	defer func() { _ = owner.Close(ctx) }()
 	for _, statement := range dump.Split(sql) {
 		_, err := owner.PgConn().Exec(ctx, statement).ReadAll()
 		if err != nil && strings.HasPrefix(strings.ToUpper(statement), "CREATE EXTENSION") {
@@ -235,7 +235,7 @@ func (c caseRun) plan(ctx context.Context, want string) (*planner.Result, error)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	state, err := observe.Reader{Binaries: c.server.Binaries(), Environment: t.Environment(0)}.Read(ctx, conn)
 	if err != nil {
 		return nil, err
@@ -295,7 +295,7 @@ func (c caseRun) plain(ctx context.Context, name string) ([]dump.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer admin.Close(ctx)
+	defer func() { _ = admin.Close(ctx) }()
 	return observe.Dump(ctx, admin, c.server.Binaries(), c.server.Environment(name))
 }
 

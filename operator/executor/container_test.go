@@ -107,7 +107,7 @@ func relay(t *testing.T, c testcontainers.Container) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer logs.Close()
+	defer func() { _ = logs.Close() }()
 	passed := 0
 	lines := bufio.NewScanner(logs)
 	lines.Buffer(nil, 1<<20)

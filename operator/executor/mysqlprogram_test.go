@@ -18,18 +18,13 @@ func newMySQLPerson(t *testing.T, server *scratch.Server, database string) *pers
 	if err := makeMySQL(t.Context(), server, database); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "person")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return &person{t, map[string]string{
 		"PTAH_DB_URL":         "mysql://app@/" + database + "?socket=" + server.Socket(),
 		"PTAH_MYSQLD":         os.Getenv("PTAH_MYSQLD"),
 		"PTAH_MYSQL_TEMPLATE": os.Getenv("PTAH_MYSQL_TEMPLATE"),
 		"PTAH_SCRATCH_DIR":    os.Getenv("PTAH_SCRATCH_DIR"),
 		"TMPDIR":              os.Getenv("TMPDIR"),
-	}, dir}
+	}, t.TempDir()}
 }
 
 // foreignMySQL has another account make a view anew, which the plan then takes over.

@@ -31,18 +31,13 @@ type person struct {
 
 func newPerson(t *testing.T, server *scratch.Server, database string) *person {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "person")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return &person{t, map[string]string{
 		"PTAH_DB_URL":         "postgres://app:none@/" + database + "?host=" + server.Socket() + "&sslmode=disable",
 		"PTAH_PG_BINDIR":      server.Binaries(),
 		"PTAH_SCRATCH_DIR":    os.Getenv("PTAH_SCRATCH_DIR"),
 		"TMPDIR":              os.Getenv("TMPDIR"),
 		"PTAH_OCI_PLAIN_HTTP": "true",
-	}, dir}
+	}, t.TempDir()}
 }
 
 func (p *person) path(name string) string { return filepath.Join(p.dir, name) }
@@ -182,7 +177,7 @@ func (p *person) follow(source string, server *scratch.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(context.Background())
+	defer func() { _ = conn.Close(context.Background()) }()
 	if _, err := conn.Exec(t.Context(), "ALTER TABLE customers ADD COLUMN salary int"); err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func writes(t *testing.T, server *scratch.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer admin.Close(t.Context())
+	defer func() { _ = admin.Close(t.Context()) }()
 	for _, statement := range []string{"VACUUM (ANALYZE)", "CREATE TABLE probe AS SELECT generate_series(1, 10000) AS n", "DROP TABLE probe", "CHECKPOINT"} {
 		if _, err := admin.Exec(t.Context(), statement); err != nil {
 			t.Errorf("%s: %v", statement, err)

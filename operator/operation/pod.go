@@ -1,6 +1,7 @@
 package operation
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,7 +121,7 @@ func sourceContainer(config Config, order Order) (corev1.Container, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Env = append(common, sourceEnv(order.Claim.Source)...)
+	c.Env = slices.Concat(common, sourceEnv(order.Claim.Source))
 	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: volumeRunner, MountPath: binDir, ReadOnly: true},
 		{Name: volumeWork, MountPath: workDir},
@@ -147,7 +148,7 @@ func databaseContainer(config Config, order Order) (corev1.Container, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Env = append(common, specific...)
+	c.Env = slices.Concat(common, specific)
 	c.Resources = order.Subject.Execution.Resources
 	c.VolumeMounts = []corev1.VolumeMount{
 		{Name: volumeRunner, MountPath: binDir, ReadOnly: true},

@@ -2,8 +2,6 @@ package operation
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -21,12 +19,10 @@ import (
 var server = &testserver.Server{CRDs: "../../chart/ptah-operator/crds"}
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	m.Run() // the test program exits with what it returned
 	if err := server.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the API server:", err)
-		code = max(code, 1)
+		panic("stop the API server: " + err.Error())
 	}
-	os.Exit(code)
 }
 
 // What the API server stores is what was built: it defaults nothing, and a namespace that enforces the restricted Pod

@@ -43,12 +43,10 @@ import (
 var apiServer = &testserver.Server{CRDs: filepath.Join("..", "..", "chart", "ptah-operator", "crds")}
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	m.Run() // the test program exits with what it returned
 	if err := apiServer.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
+		panic("stop the API server: " + err.Error())
 	}
-	os.Exit(code)
 }
 
 // pod is one operation Pod on a real API server, with the token that the kubelet would mount.
@@ -187,7 +185,7 @@ func (p *pod) serve(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
+	_ = free.Close() // a port that stays taken is seen below
 	server, err := receiver.New(receiver.Options{Client: p.client, Reader: p.client, TokenReviewer: receiver.NewTokenReviewer(p.client), CertDir: certs, Port: port, Logger: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)

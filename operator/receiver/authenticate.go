@@ -33,6 +33,7 @@ type clientReviewer struct{ client client.Client }
 // NewTokenReviewer returns a TokenReviewer on a client whose scheme knows authentication.k8s.io/v1.
 func NewTokenReviewer(c client.Client) TokenReviewer { return clientReviewer{client: c} }
 
+// Review creates a TokenReview, which the API server answers and does not store.
 func (r clientReviewer) Review(ctx context.Context, token string, audiences []string) (*authenticationv1.TokenReviewStatus, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: audiences}}
 	if err := r.client.Create(ctx, review); err != nil {

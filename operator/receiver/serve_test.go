@@ -119,11 +119,12 @@ func TestItServesTLS13Only(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response.Body.Close()
+	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK || response.TLS.Version != tls.VersionTLS13 {
 		t.Errorf("status %d over TLS %x", response.StatusCode, response.TLS.Version)
 	}
-	if _, err := r.client(&tls.Config{RootCAs: r.trust, MaxVersion: tls.VersionTLS12}).Do(r.request(t, body)); err == nil {
+	if response, err := r.client(&tls.Config{RootCAs: r.trust, MaxVersion: tls.VersionTLS12}).Do(r.request(t, body)); err == nil {
+		_ = response.Body.Close()
 		t.Error("TLS 1.2 was accepted")
 	}
 }
@@ -134,7 +135,7 @@ func TestAHeaderTooLargeIsRefused(t *testing.T) {
 	request.Header.Set("X-Filler", strings.Repeat("a", 64<<10))
 	response, err := r.client(&tls.Config{RootCAs: r.trust}).Do(request)
 	if err == nil {
-		response.Body.Close()
+		_ = response.Body.Close()
 		if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 			t.Errorf("status %d, want 431", response.StatusCode)
 		}
@@ -148,7 +149,7 @@ func TestANewCertificateIsServedWithoutARestart(t *testing.T) {
 	for {
 		connection, err := tls.Dial("tcp", r.address, &tls.Config{RootCAs: trust})
 		if err == nil {
-			connection.Close()
+			_ = connection.Close()
 			return
 		}
 		if time.Now().After(deadline) {
@@ -177,7 +178,7 @@ func TestStoppingLetsARunningDeliveryFinish(t *testing.T) {
 			answered <- 0
 			return
 		}
-		response.Body.Close()
+		_ = response.Body.Close()
 		answered <- response.StatusCode
 	}()
 	<-reached

@@ -68,7 +68,7 @@ func (s *session) apply(settings applySettings) *result.Error {
 	if err != nil {
 		return executionError("the folder for the plan could not be made: %v", err)
 	}
-	defer os.RemoveAll(directory)
+	defer func() { _ = os.RemoveAll(directory) }() // the folder ends with the Pod
 	file := filepath.Join(directory, "plan.json")
 	if err := os.WriteFile(file, data, 0o400); err != nil {
 		return executionError("the plan could not be written: %v", err)

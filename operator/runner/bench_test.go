@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -31,9 +32,9 @@ import (
 // TestMain lets the test binary be ptah: a link of that name to it plays a script and writes down how it was called.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "ptah" {
-		os.Exit(playPtah(filepath.Dir(os.Args[0])))
+		os.Exit(playPtah(filepath.Dir(os.Args[0]))) //nolint:forbidigo // this is the main function of the ptah that it plays
 	}
-	os.Exit(m.Run())
+	m.Run() // the test program exits with what it returned
 }
 
 // answer is what the played ptah does for one command.
@@ -83,8 +84,9 @@ func playPtah(directory string) int {
 	if err != nil {
 		return 99
 	}
-	fmt.Fprintf(calls, "%s\n", line)
-	calls.Close()
+	if _, err := fmt.Fprintf(calls, "%s\n", line); errors.Join(err, calls.Close()) != nil {
+		return 99
+	}
 	data, err := os.ReadFile(filepath.Join(directory, "script.json"))
 	if err != nil {
 		return 98
@@ -99,13 +101,17 @@ func playPtah(directory string) int {
 	}
 	if told.HangHard {
 		signal.Ignore(syscall.SIGTERM)
-		os.WriteFile(filepath.Join(directory, "hanging"), nil, 0o600)
+		if os.WriteFile(filepath.Join(directory, "hanging"), nil, 0o600) != nil {
+			return 94
+		}
 		time.Sleep(time.Minute)
 	}
 	if told.Hang {
 		asked := make(chan os.Signal, 1)
 		signal.Notify(asked, syscall.SIGTERM)
-		os.WriteFile(filepath.Join(directory, "hanging"), nil, 0o600)
+		if os.WriteFile(filepath.Join(directory, "hanging"), nil, 0o600) != nil {
+			return 94
+		}
 		select {
 		case <-asked:
 		case <-time.After(time.Minute):
@@ -113,15 +119,21 @@ func playPtah(directory string) int {
 		}
 	}
 	for name, content := range told.Files {
-		os.WriteFile(filepath.Join(made.flag("output"), name), []byte(content), 0o600)
+		if os.WriteFile(filepath.Join(made.flag("output"), name), []byte(content), 0o600) != nil {
+			return 94
+		}
 	}
 	if told.Output != "" {
-		os.WriteFile(made.flag("output"), []byte(told.Output), 0o600)
+		if os.WriteFile(made.flag("output"), []byte(told.Output), 0o600) != nil {
+			return 94
+		}
 	}
-	io.WriteString(os.Stderr, told.Stderr)
-	io.WriteString(os.Stdout, told.Raw)
+	fmt.Fprint(os.Stderr, told.Stderr)
+	fmt.Print(told.Raw)
 	if told.Report != nil {
-		json.NewEncoder(os.Stdout).Encode(told.Report)
+		if json.NewEncoder(os.Stdout).Encode(told.Report) != nil {
+			return 94
+		}
 	}
 	return told.Exit
 }
@@ -142,9 +154,9 @@ type post struct {
 func newPost(t *testing.T) *post {
 	p := &post{}
 	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
-	p.Server.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
-	p.Server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	p.Server.StartTLS()
+	p.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
+	p.Config.ErrorLog = log.New(io.Discard, "", 0)
+	p.StartTLS()
 	t.Cleanup(p.Server.Close)
 	return p
 }
@@ -162,10 +174,10 @@ func (p *post) serve(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet:
 		if p.planFault {
 			w.WriteHeader(http.StatusForbidden)
-			io.WriteString(w, `{"error":"the Apply is no longer the PtahSchema's operation"}`)
+			_, _ = io.WriteString(w, `{"error":"the Apply is no longer the PtahSchema's operation"}`)
 			return
 		}
-		w.Write(p.plan)
+		_, _ = w.Write(p.plan)
 	case http.MethodPut:
 		body, _ := io.ReadAll(r.Body)
 		p.documents = append(p.documents, body)
@@ -178,14 +190,14 @@ func (p *post) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(status)
 		if status != http.StatusOK {
-			io.WriteString(w, `{"error":"so it is"}`)
+			_, _ = io.WriteString(w, `{"error":"so it is"}`)
 			return
 		}
 		receipt := delivery.Receipt{Publication: delivery.Publication(claimed), Record: "r", UID: "u", Digest: report.Digest(body), Size: int64(len(body))}
 		if p.receipt != nil {
 			p.receipt(&receipt)
 		}
-		json.NewEncoder(w).Encode(receipt)
+		_ = json.NewEncoder(w).Encode(receipt) // a client that has gone asks again
 	}
 }
 

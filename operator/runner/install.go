@@ -17,7 +17,7 @@ func (p *Program) install(destination string) error {
 	if err != nil {
 		return fmt.Errorf("open the runner itself: %w", err)
 	}
-	defer source.Close()
+	defer func() { _ = source.Close() }()
 	directory := filepath.Dir(destination)
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return fmt.Errorf("make the folder of %s: %w", destination, err)
@@ -26,7 +26,7 @@ func (p *Program) install(destination string) error {
 	if err != nil {
 		return fmt.Errorf("make a file beside %s: %w", destination, err)
 	}
-	defer os.Remove(target.Name())
+	defer func() { _ = os.Remove(target.Name()) }() // gone where it was renamed
 	_, err = io.Copy(target, source)
 	if err == nil {
 		err = target.Chmod(0o555)

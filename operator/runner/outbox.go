@@ -184,7 +184,7 @@ func (o *outbox) attempt(ctx context.Context, build func(context.Context) (*http
 	if err != nil {
 		return nil, fmt.Errorf("reach the receiver: %w", err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if err := accept(response); err != nil {
 		return nil, err
 	}

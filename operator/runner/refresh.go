@@ -44,7 +44,7 @@ func (s *session) runRefresh() {
 		s.step(result.StepPlan, func() *result.Error { return s.plan(settings, &read) })
 	}
 	if read.directory != "" {
-		os.RemoveAll(read.directory)
+		_ = os.RemoveAll(read.directory) // the folder ends with the Pod
 	}
 }
 

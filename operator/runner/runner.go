@@ -51,14 +51,14 @@ func (p *Program) Run(ctx context.Context, arguments []string) int {
 	switch {
 	case len(arguments) == 2 && arguments[0] == "install":
 		if err := p.install(arguments[1]); err != nil {
-			fmt.Fprintf(p.Log, "ptah-runner: install: %v\n", err)
+			_, _ = fmt.Fprintf(p.Log, "ptah-runner: install: %v\n", err) // the exit code says it too
 			return ExitUndelivered
 		}
 		return ExitDone
 	case len(arguments) == 1 && (arguments[0] == "source" || arguments[0] == "database"):
 		return p.operate(ctx, arguments[0])
 	}
-	fmt.Fprintf(p.Log, "ptah-runner: %q is not understood; %s\n", strings.Join(arguments, " "), usage)
+	_, _ = fmt.Fprintf(p.Log, "ptah-runner: %q is not understood; %s\n", strings.Join(arguments, " "), usage)
 	return ExitUndelivered
 }
 

@@ -3,7 +3,6 @@ package schema
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,12 +17,10 @@ import (
 var server = &testserver.Server{CRDs: "../../chart/ptah-operator/crds"}
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	m.Run() // the test program exits with what it returned
 	if err := server.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the API server:", err)
-		code = max(code, 1)
+		panic("stop the API server: " + err.Error())
 	}
-	os.Exit(code)
 }
 
 var worlds atomic.Int32

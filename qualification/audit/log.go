@@ -88,7 +88,8 @@ func Parse(server string, r io.Reader, open bool) (Log, error) {
 	pool := map[string]string{}
 	for {
 		line, whole, err := readLine(reader)
-		if err != nil && !errors.Is(err, io.EOF) {
+		ended := errors.Is(err, io.EOF)
+		if err != nil && !ended {
 			return log, fmt.Errorf("read the audit log of %s: %w", server, err)
 		}
 		if whole {
@@ -100,7 +101,7 @@ func Parse(server string, r io.Reader, open bool) (Log, error) {
 				log.defect("the last line is cut")
 			}
 		}
-		if err != nil {
+		if ended {
 			return log, nil
 		}
 	}

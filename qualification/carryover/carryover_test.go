@@ -250,10 +250,11 @@ func TestReviews(t *testing.T) {
 }
 
 func TestDeclarationsThatSayTooLittleOrTooMuchAreRefused(t *testing.T) {
+	_, claims, _ := strings.Cut(base, "claims:")
 	cases := map[string]struct{ old, new, want string }{
 		"should refuse another kind":                     {"kind: Claims", "kind: Suites", "kind: it must be Claims"},
 		"should refuse another version":                  {"ptah.run/v1", "ptah.run/v9", "apiVersion: it must be"},
-		"should refuse an unknown field":                 {"statement: Backups restore.", "statment: x", "did you mean statement?"},
+		"should refuse an unknown field":                 {"statement: Backups restore.", "statements: x", "did you mean statement?"},
 		"should refuse an unknown requirement":           {"PA-07", "PA-13", "unknown"},
 		"should refuse a claim without a requirement":    {"    requirement: PA-07\n", "", "name the requirement"},
 		"should refuse a claim without a statement":      {"    statement: Backups restore.\n", "", "say what it claims"},
@@ -274,7 +275,7 @@ func TestDeclarationsThatSayTooLittleOrTooMuchAreRefused(t *testing.T) {
 		"should refuse an exception that is no pattern":  {"testdata/]", `"[a"]`, "give the pattern of one name"},
 		"should refuse an exception of a path":           {"testdata/]", "operator/schema/]", "give the pattern of one name"},
 		"should refuse a chart that is not shipped":      {"chart: chart/app/", "chart: charts/", "is not shipped"},
-		"should refuse a declaration without claims":     {base[strings.Index(base, "claims:"):], "claims: []\n", "at least one claim"},
+		"should refuse a declaration without claims":     {"claims:" + claims, "claims: []\n", "at least one claim"},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -56,10 +56,12 @@ func (p Paths) Digest() string { return digest(p) }
 
 type union []Paths
 
+// Matches says whether one of the sets holds the file.
 func (u union) Matches(file string) bool {
 	return slices.ContainsFunc(u, func(p Paths) bool { return p.Matches(file) })
 }
 
+// Digest identifies the declarations of all sets. That of a single one is its own.
 func (u union) Digest() string {
 	if len(u) == 1 {
 		return u[0].Digest()

@@ -58,10 +58,10 @@ func (c *Claims) NewReview(r Reviewed) (*ReviewStatement, error) {
 	}
 	at := slices.IndexFunc(c.Claims, func(candidate Claim) bool { return candidate.Name == claim.Name })
 	reached := c.Impact(r.Changes)[at]
-	switch {
-	case reached.Action == Stands:
+	switch reached.Action {
+	case Stands:
 		return nil, fmt.Errorf("nothing that claim %s depends on changed between %s and %s, there is nothing to review", claim.Name, r.From.Name, r.To.Name)
-	case reached.Action == Repeat:
+	case Repeat:
 		return nil, fmt.Errorf("claim %s must be shown again and cannot be reviewed: %s", claim.Name, c.firstRepeat(claim, reached.Because))
 	}
 	review := &ReviewStatement{

@@ -165,8 +165,8 @@ reads the logs that a run kept, or files of any cluster that writes its audit lo
 				return err
 			}
 			peak := audit.SlidingPeak(c.events, flags.window)
-			fmt.Fprintf(streams.Out, "%d requests from %s to %s, %d API servers\n", len(c.events), stamp(c.interval.From), stamp(c.interval.To), len(c.set.Servers))
-			fmt.Fprintf(streams.Out, "busiest %s: %d requests, ending %s\n\n", flags.window, peak.Count, stamp(peak.To))
+			printf(streams.Out, "%d requests from %s to %s, %d API servers\n", len(c.events), stamp(c.interval.From), stamp(c.interval.To), len(c.set.Servers))
+			printf(streams.Out, "busiest %s: %d requests, ending %s\n\n", flags.window, peak.Count, stamp(peak.To))
 			if err := printGroups(streams.Out, "COUNT\tIDENTITY", audit.GroupBy(c.events, audit.ByIdentity)); err != nil {
 				return err
 			}
@@ -193,11 +193,11 @@ first. It is for finding what a count is made of.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(streams.Out, "%d requests from %s to %s\n\n", len(c.events), stamp(c.interval.From), stamp(c.interval.To))
+			printf(streams.Out, "%d requests from %s to %s\n\n", len(c.events), stamp(c.interval.From), stamp(c.interval.To))
 			if err := printGroups(streams.Out, "COUNT\tVERB\tWHAT\tSTATUS", audit.GroupBy(c.events, audit.ByRequest)); err != nil {
 				return err
 			}
-			fmt.Fprintln(streams.Out)
+			printLine(streams.Out)
 			if err := printGroups(streams.Out, "COUNT\tPOD", audit.GroupBy(c.events, audit.ByPod)); err != nil {
 				return err
 			}
@@ -225,9 +225,9 @@ without bodies. An API server must write its log in blocking mode for a count fr
 
 func printGroups(out io.Writer, head string, groups []audit.Group) error {
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, head)
+	printLine(table, head)
 	for _, group := range groups {
-		fmt.Fprintf(table, "%d\t%s\n", group.Count, strings.Join(group.Words, "\t"))
+		printf(table, "%d\t%s\n", group.Count, strings.Join(group.Words, "\t"))
 	}
 	return table.Flush()
 }
@@ -235,7 +235,7 @@ func printGroups(out io.Writer, head string, groups []audit.Group) error {
 // finish names the defects. A count with defects is not established, whatever it came to.
 func (c counted) finish(out io.Writer) error {
 	for _, defect := range c.defects {
-		fmt.Fprintf(out, "incomplete: %s %s\n", defect.Server, defect.Message)
+		printf(out, "incomplete: %s %s\n", defect.Server, defect.Message)
 	}
 	if len(c.defects) > 0 {
 		return Exit(ExitNotEstablished, fmt.Errorf("the count is not proven complete: %d defects", len(c.defects)))

@@ -68,7 +68,7 @@ func (f bundleFlags) prepare(command *cobra.Command, kind bundle.Kind, restricte
 	var refusal *bundle.CredentialsError
 	if errors.As(err, &refusal) {
 		for _, finding := range refusal.Findings {
-			fmt.Fprintln(command.ErrOrStderr(), finding)
+			printLine(command.ErrOrStderr(), finding)
 		}
 	}
 	return prepared, Exit(ExitHarnessFailed, err)
@@ -190,7 +190,7 @@ plaintext and ciphertext. The bundle can be read by its owner alone.`,
 				return err
 			}
 			for _, finding := range prepared.Index().Findings {
-				fmt.Fprintf(streams.Err, "encrypted with it: %s\n", finding)
+				printf(streams.Err, "encrypted with it: %s\n", finding)
 			}
 			return sealBundle(streams.Out, prepared, flags.output, recipients)
 		},

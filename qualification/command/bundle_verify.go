@@ -35,10 +35,10 @@ It exits 6 where anything does not fit, and else with the exit code of the verdi
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(streams.Out, "bundle: %s, %s, %d files as they were packed\n", index.Name, index.Kind, len(index.Files))
+			printf(streams.Out, "bundle: %s, %s, %d files as they were packed\n", index.Name, index.Kind, len(index.Files))
 			printVerified(streams.Out, verified)
 			for _, limit := range index.Scope.NotShown {
-				fmt.Fprintf(streams.Out, "not shown: %s\n", limit)
+				printf(streams.Out, "not shown: %s\n", limit)
 			}
 			return verdictError(verified.Summary.Verdict)
 		},
@@ -138,7 +138,7 @@ file, place and kind; no credential is ever printed. It exits 3 where anything w
 					}
 					findings, err := scanFile(scanner, path, entry)
 					for _, finding := range findings {
-						fmt.Fprintln(streams.Out, finding)
+						printLine(streams.Out, finding)
 					}
 					files, found = files+1, found+len(findings)
 					return err

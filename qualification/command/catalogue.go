@@ -72,7 +72,7 @@ func checkCatalogues(streams IOStreams, files fs.FS, now time.Time) error {
 	}
 	found := catalogue.Check(tree, now)
 	for _, finding := range found {
-		fmt.Fprintln(streams.Out, finding)
+		printLine(streams.Out, finding)
 	}
 	if len(found) > 0 {
 		return Exit(ExitUsage, fmt.Errorf("the catalogues and the tree contradict one another (%d findings)", len(found)))
@@ -83,7 +83,7 @@ func checkCatalogues(streams IOStreams, files fs.FS, now time.Time) error {
 			planned++
 		}
 	}
-	fmt.Fprintf(streams.Out, "%d suites (%d planned), %d matrices, %d profiles, Kubernetes %s to %s: no contradictions\n",
+	printf(streams.Out, "%d suites (%d planned), %d matrices, %d profiles, Kubernetes %s to %s: no contradictions\n",
 		len(tree.Suites.Suites), planned, len(tree.Matrices), len(tree.Profiles), tree.Kubernetes.Releases[0].Minor, tree.Kubernetes.Newest().Minor)
 	return nil
 }
@@ -159,13 +159,13 @@ func makeWorkflows(streams IOStreams, root string, write bool) error {
 	case len(stray) > 0:
 		return Exit(ExitUsage, fmt.Errorf("nothing makes %s; remove it, or make it from the catalogues", strings.Join(stray, ", ")))
 	case len(stale) == 0:
-		fmt.Fprintf(streams.Out, "%d workflow files are what the matrices and catalogues say\n", len(generated))
+		printf(streams.Out, "%d workflow files are what the matrices and catalogues say\n", len(generated))
 		return nil
 	case write:
 		if err := repository.Write(root, stale); err != nil {
 			return Exit(ExitHarnessFailed, err)
 		}
-		fmt.Fprintf(streams.Out, "%d workflow files written\n", len(stale))
+		printf(streams.Out, "%d workflow files written\n", len(stale))
 		return nil
 	}
 	for _, file := range stale {

@@ -6,6 +6,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 )
 
@@ -26,6 +27,15 @@ type IOStreams struct {
 	Out io.Writer
 	Err io.Writer
 }
+
+// printf tells a person something. Where a stream takes no more there is nobody left to tell, and what was asked for is
+// done all the same. Documents for programs, and tables, are written with their errors checked.
+func printf(out io.Writer, format string, arguments ...any) {
+	_, _ = fmt.Fprintf(out, format, arguments...)
+}
+
+// printLine is printf for whole lines.
+func printLine(out io.Writer, words ...any) { _, _ = fmt.Fprintln(out, words...) }
 
 // ExitError is an error with the exit code it stands for. Err is one clear sentence for the person at the
 // terminal; a nil Err means that everything worth saying was written already.

@@ -101,19 +101,19 @@ func stopEngine(ctx context.Context, out io.Writer, process *doctor.Process) err
 		return Exit(ExitHarnessFailed, err)
 	}
 	if stopped {
-		fmt.Fprintln(out, "the Docker engine that was started here has ended")
+		printLine(out, "the Docker engine that was started here has ended")
 	} else {
-		fmt.Fprintln(out, "no Docker engine started by this program is running")
+		printLine(out, "no Docker engine started by this program is running")
 	}
 	return nil
 }
 
 func printFindings(out io.Writer, findings []doctor.Finding) {
 	for _, finding := range findings {
-		fmt.Fprintf(out, "%-8s%-16s%s", finding.State, finding.Name, finding.Detail)
+		printf(out, "%-8s%-16s%s", finding.State, finding.Name, finding.Detail)
 		if finding.Fix != "" && finding.State != doctor.OK {
-			fmt.Fprintf(out, "; fix: %s", finding.Fix)
+			printf(out, "; fix: %s", finding.Fix)
 		}
-		fmt.Fprintln(out)
+		printLine(out)
 	}
 }

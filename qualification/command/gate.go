@@ -153,29 +153,29 @@ func (f gateFlags) report(out io.Writer, decision gate.Decision) error {
 
 func printDecision(out io.Writer, decision gate.Decision) error {
 	identity := decision.Profile
-	fmt.Fprintf(out, "profile %s, revision %d (%s), %s\n", identity.Name, identity.Revision, identity.Purpose, identity.Digest)
+	printf(out, "profile %s, revision %d (%s), %s\n", identity.Name, identity.Revision, identity.Purpose, identity.Digest)
 	for _, name := range slices.Sorted(maps.Keys(decision.Subject)) {
-		fmt.Fprintf(out, "about %s %s\n", name, decision.Subject[name])
+		printf(out, "about %s %s\n", name, decision.Subject[name])
 	}
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "\nGATE\tCELL\tVERDICT\tFROM")
+	printLine(table, "\nGATE\tCELL\tVERDICT\tFROM")
 	passed := 0
 	for _, cell := range decision.Cells {
 		word := "refused"
 		if cell.Passed {
 			word, passed = "passed", passed+1
 		}
-		fmt.Fprintf(table, "%s\t%s/%s\t%s\t%s\n", word, cell.Matrix, cell.Cell, cell.Verdict, cell.Source)
+		printf(table, "%s\t%s/%s\t%s\t%s\n", word, cell.Matrix, cell.Cell, cell.Verdict, cell.Source)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, refusal := range decision.Refusals {
-		fmt.Fprintf(out, "refused: %s: %s", refusal.Code, refusal.Message)
+		printf(out, "refused: %s: %s", refusal.Code, refusal.Message)
 		if refusal.Source != "" {
-			fmt.Fprintf(out, " [%s]", refusal.Source)
+			printf(out, " [%s]", refusal.Source)
 		}
-		fmt.Fprintln(out)
+		printLine(out)
 	}
 	_, err := fmt.Fprintf(out, "%d of %d declared cells are there and passed\n", passed, len(decision.Cells))
 	return err

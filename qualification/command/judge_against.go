@@ -69,18 +69,18 @@ func printDifferences(out io.Writer, against string, differences []judge.Differe
 		if one.Cell != "" && one.Subject != "cell "+one.Cell {
 			where += " in " + one.Cell
 		}
-		fmt.Fprintf(out, "- %s: %s, was %s\n", where, one.After, one.Before)
+		printf(out, "- %s: %s, was %s\n", where, one.After, one.Before)
 		for _, sentence := range one.Declared {
-			fmt.Fprintf(out, "    declared: %s\n", sentence)
+			printf(out, "    declared: %s\n", sentence)
 		}
 		if one.Subject == judge.WholeRun || one.Cell == "" || one.Subject == "cell "+one.Cell {
 			continue // made of the lines above
 		}
 		for _, reason := range one.Came {
-			fmt.Fprintf(out, "    now: %s: %s\n", reason.Code, reason.Message)
+			printf(out, "    now: %s: %s\n", reason.Code, reason.Message)
 		}
 		for _, reason := range one.Went {
-			fmt.Fprintf(out, "    no longer: %s: %s\n", reason.Code, reason.Message)
+			printf(out, "    no longer: %s: %s\n", reason.Code, reason.Message)
 		}
 	}
 	return nil

@@ -11,15 +11,15 @@ import (
 // printJudgement writes a judgement for a person: every verdict of every cell, and then each reason once.
 func printJudgement(out io.Writer, judgement judge.Judgement) error {
 	identity := judgement.Profile
-	fmt.Fprintf(out, "%s under profile %s, revision %d (%s)\n\n", judgement.Verdict, identity.Name, identity.Revision, identity.Purpose)
+	printf(out, "%s under profile %s, revision %d (%s)\n\n", judgement.Verdict, identity.Name, identity.Revision, identity.Purpose)
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	for _, cell := range judgement.Cells {
-		fmt.Fprintf(table, "%s\t%s\t\n", cell.Cell.Key, cell.Verdict)
+		printf(table, "%s\t%s\t\n", cell.Cell.Key, cell.Verdict)
 		for _, s := range cell.Scenarios {
-			fmt.Fprintf(table, "  %s %s\t%s\t%d assertions, %d witnesses\n", s.Requirement, s.Scenario, s.Verdict, s.Assertions, s.Witnesses)
+			printf(table, "  %s %s\t%s\t%d assertions, %d witnesses\n", s.Requirement, s.Scenario, s.Verdict, s.Assertions, s.Witnesses)
 		}
 		for _, t := range cell.Targets {
-			fmt.Fprintf(table, "  %s %s\t%s\t%s\n", t.Requirement, t.Target, t.Verdict, measured(t))
+			printf(table, "  %s %s\t%s\t%s\n", t.Requirement, t.Target, t.Verdict, measured(t))
 		}
 	}
 	if err := table.Flush(); err != nil {

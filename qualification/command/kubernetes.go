@@ -59,7 +59,7 @@ func newKubernetesShow(streams IOStreams) *cobra.Command {
 
 func showWindow(out io.Writer, k *catalogue.Kubernetes, now time.Time) error {
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "MINOR\tTESTED\tPINS")
+	printLine(table, "MINOR\tTESTED\tPINS")
 	for _, release := range k.Releases {
 		var pins []string
 		for _, source := range []string{"modules", "registry"} {
@@ -67,12 +67,12 @@ func showWindow(out io.Writer, k *catalogue.Kubernetes, now time.Time) error {
 				pins = append(pins, source+" "+pin)
 			}
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", release.Minor, release.Version, strings.Join(pins, ", "))
+		printf(table, "%s\t%s\t%s\n", release.Minor, release.Version, strings.Join(pins, ", "))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "verified %s; the chart admits %s\n", k.LastVerified, k.KubeVersion())
+	printf(out, "verified %s; the chart admits %s\n", k.LastVerified, k.KubeVersion())
 	return Exit(ExitUsage, k.CheckAge(now))
 }
 
@@ -168,16 +168,16 @@ func advance(streams IOStreams, root string, flags advanceFlags, now time.Time) 
 		}
 	}
 	for _, finding := range left {
-		fmt.Fprintf(streams.Err, "left for a person: %s\n", finding)
+		printf(streams.Err, "left for a person: %s\n", finding)
 	}
 	if !flags.write {
-		fmt.Fprintf(streams.Err, "%d files would change; --write changes them\n", len(changes))
+		printf(streams.Err, "%d files would change; --write changes them\n", len(changes))
 		return nil
 	}
 	if err := repository.Write(root, changes); err != nil {
 		return Exit(ExitHarnessFailed, err)
 	}
-	fmt.Fprintf(streams.Err, "%d files changed\n", len(changes))
+	printf(streams.Err, "%d files changed\n", len(changes))
 	return nil
 }
 

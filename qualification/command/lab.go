@@ -132,7 +132,7 @@ func verifyImages(ctx context.Context, streams IOStreams, flags *labFlags) error
 		return err
 	}
 	for _, program := range lab.OperatorPrograms {
-		fmt.Fprintf(streams.Out, "%-14s %s\n", program.Role, digests[program.Role])
+		printf(streams.Out, "%-14s %s\n", program.Role, digests[program.Role])
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func runLabImages(ctx context.Context, streams IOStreams, flags *labFlags, roles
 	if err != nil {
 		return err
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	for _, role := range roles {
 		if role == catalog.ExecutorBase { // it becomes part of a product image and never runs in this engine
 			if err := printExecutorBase(ctx, streams, images, version); err != nil {
@@ -158,7 +158,7 @@ func runLabImages(ctx context.Context, streams IOStreams, flags *labFlags, roles
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(streams.Out, "%-14s %-8s %-9s %s %s\n", role, description.Version, description.Source, description.Reference, description.Digest)
+		printf(streams.Out, "%-14s %-8s %-9s %s %s\n", role, description.Version, description.Source, description.Reference, description.Digest)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func printExecutorBase(ctx context.Context, streams IOStreams, images *lab.Image
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(streams.Out, "%-14s %-8s %-9s %s %s\n", catalog.ExecutorBase, entry.Release, images.Source.Name(), "(in the cache)", digest)
+	printf(streams.Out, "%-14s %-8s %-9s %s %s\n", catalog.ExecutorBase, entry.Release, images.Source.Name(), "(in the cache)", digest)
 	return nil
 }
 
@@ -195,7 +195,7 @@ their Go modules where the cache does not have them.`,
 			if err != nil {
 				return labExit(err)
 			}
-			fmt.Fprintln(streams.Out, dir)
+			printLine(streams.Out, dir)
 			return nil
 		},
 	}

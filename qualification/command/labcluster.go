@@ -54,9 +54,9 @@ func printLab(out io.Writer, description *lab.Description) error {
 		return labExit(err)
 	}
 	database := description.Databases[0]
-	fmt.Fprintf(out, "lab %s is up: Kubernetes %s, registry %s, %s %s on %s:%d\n", description.ID, description.KubernetesVersion,
+	printf(out, "lab %s is up: Kubernetes %s, registry %s, %s %s on %s:%d\n", description.ID, description.KubernetesVersion,
 		description.Registry.LocalHost, database.Engine, database.Version, database.LocalHost, database.LocalPort)
-	fmt.Fprintf(out, "export KUBECONFIG=%s\nexport %s=%s\n", description.Kubeconfig, lab.EnvironmentVariable, path)
+	printf(out, "export KUBECONFIG=%s\nexport %s=%s\n", description.Kubeconfig, lab.EnvironmentVariable, path)
 	return nil
 }
 
@@ -77,15 +77,15 @@ removed. What a lab that never came up logged stays in a folder aside, unless --
 				return labExit(err)
 			}
 			if removal.LogProblem != nil {
-				fmt.Fprintf(streams.Err, "not all logs of the lab %s could be kept: %v\n", id, removal.LogProblem)
+				printf(streams.Err, "not all logs of the lab %s could be kept: %v\n", id, removal.LogProblem)
 			}
 			switch {
 			case !removal.Found:
-				fmt.Fprintf(streams.Out, "there is no lab %s\n", id)
+				printf(streams.Out, "there is no lab %s\n", id)
 			case removal.KeptLogs != "":
-				fmt.Fprintf(streams.Out, "lab %s is removed (%d containers); its logs stay in %s\n", id, removal.Containers, removal.KeptLogs)
+				printf(streams.Out, "lab %s is removed (%d containers); its logs stay in %s\n", id, removal.Containers, removal.KeptLogs)
 			default:
-				fmt.Fprintf(streams.Out, "lab %s is removed (%d containers)\n", id, removal.Containers)
+				printf(streams.Out, "lab %s is removed (%d containers)\n", id, removal.Containers)
 			}
 			return nil
 		},
@@ -119,7 +119,7 @@ containers do not run, with the number of running containers, the Kubernetes ver
 				return labExit(encoder.Encode(append([]lab.Summary{}, summaries...)))
 			}
 			for _, summary := range summaries {
-				fmt.Fprintf(streams.Out, "%-24s %-11s %2d containers  %-9s %s\n", summary.ID, summary.State, summary.Containers, summary.Kubernetes, summary.Kubeconfig)
+				printf(streams.Out, "%-24s %-11s %2d containers  %-9s %s\n", summary.ID, summary.State, summary.Containers, summary.Kubernetes, summary.Kubeconfig)
 			}
 			return nil
 		},
@@ -149,7 +149,7 @@ The lab stays as it is.`,
 			if err := lab.Logs(command.Context(), id, output); err != nil {
 				return labExit(err)
 			}
-			fmt.Fprintln(streams.Out, output)
+			printLine(streams.Out, output)
 			return nil
 		},
 	}

@@ -151,7 +151,7 @@ func listMatrices(out io.Writer, flags *matrixFlags, paths []string) error {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "MATRIX\tDEPTH\tCELLS\tCAN RUN\tWHAT")
+	printLine(table, "MATRIX\tDEPTH\tCELLS\tCAN RUN\tWHAT")
 	for _, path := range paths {
 		m, _, err := LoadMatrix(path)
 		if err != nil {
@@ -162,7 +162,7 @@ func listMatrices(out io.Writer, flags *matrixFlags, paths []string) error {
 			if err != nil {
 				return Exit(ExitUsage, err)
 			}
-			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\n", m.Name, depth.Name, len(plan), len(runnable(plan)), depth.Summary)
+			printf(table, "%s\t%s\t%d\t%d\t%s\n", m.Name, depth.Name, len(plan), len(runnable(plan)), depth.Summary)
 		}
 	}
 	return table.Flush()
@@ -207,24 +207,24 @@ is printed with its reasons. Such a cell is never left out and never a pass: a s
 
 func printPlan(out io.Writer, m *matrix.Matrix, depth string, plan []catalogue.CellPlan) error {
 	run := runnable(plan)
-	fmt.Fprintf(out, "matrix %s, depth %s: %d cells, %d to run, %d not run\n", m.Name, depth, len(plan), len(run), len(plan)-len(run))
+	printf(out, "matrix %s, depth %s: %d cells, %d to run, %d not run\n", m.Name, depth, len(plan), len(run), len(plan)-len(run))
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if len(run) > 0 {
-		fmt.Fprintln(table, "\nCELL\tMINUTES\tMACHINE\tPHASES")
+		printLine(table, "\nCELL\tMINUTES\tMACHINE\tPHASES")
 	}
 	for _, cell := range run {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", cell.Key, cell.Minutes, cell.Machine.Name, strings.Join(cell.Phases, ", "))
+		printf(table, "%s\t%d\t%s\t%s\n", cell.Key, cell.Minutes, cell.Machine.Name, strings.Join(cell.Phases, ", "))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, gap := range distinct(run, func(cell catalogue.CellPlan) []string { return cell.Gaps }) {
-		fmt.Fprintf(out, "\nnot yet part of these cells: %s\n", gap)
+		printf(out, "\nnot yet part of these cells: %s\n", gap)
 	}
 	if err := printNotRun(out, plan); err != nil {
 		return err
 	}
-	fmt.Fprintln(out)
+	printLine(out)
 	return printMachines(out, run)
 }
 
@@ -272,12 +272,12 @@ func printNotRun(out io.Writer, plan []catalogue.CellPlan) error {
 	if len(reasons) == 0 {
 		return nil
 	}
-	fmt.Fprintln(out, "\nnot run, because")
+	printLine(out, "\nnot run, because")
 	for i, reason := range reasons {
-		fmt.Fprintf(out, "  (%d) %s\n", i+1, reason)
+		printf(out, "  (%d) %s\n", i+1, reason)
 	}
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "\nCELL\tNOT RUN BECAUSE")
+	printLine(table, "\nCELL\tNOT RUN BECAUSE")
 	for _, cell := range plan {
 		if cell.Runnable() {
 			continue
@@ -286,7 +286,7 @@ func printNotRun(out io.Writer, plan []catalogue.CellPlan) error {
 		for i, reason := range cell.NotRun {
 			numbers[i] = fmt.Sprintf("(%d)", slices.Index(reasons, reason)+1)
 		}
-		fmt.Fprintf(table, "%s\t%s\n", cell.Key, strings.Join(numbers, " "))
+		printf(table, "%s\t%s\n", cell.Key, strings.Join(numbers, " "))
 	}
 	return table.Flush()
 }
@@ -328,7 +328,7 @@ Exit code 4 where no cell can run, because nothing is never a pass.`,
 			}
 			for _, cell := range plan {
 				if !cell.Runnable() {
-					fmt.Fprintf(streams.Err, "not run: %s: %s\n", cell.Key, strings.Join(cell.NotRun, " "))
+					printf(streams.Err, "not run: %s: %s\n", cell.Key, strings.Join(cell.NotRun, " "))
 				}
 			}
 			if len(jobs.Include) == 0 {

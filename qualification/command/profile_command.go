@@ -50,7 +50,7 @@ arithmetic. The exit code is 2 where anything is refused.`,
 				}
 				for _, finding := range profile.Lint(p) {
 					count++
-					fmt.Fprintf(streams.Out, "%s: %s\n", path, finding)
+					printf(streams.Out, "%s: %s\n", path, finding)
 				}
 			}
 			if count > 0 {

@@ -53,10 +53,10 @@ earlier revisions stay as they were. Without it the exit code is 2. Nothing is f
 func diffProfiles(streams IOStreams, before, after *profile.Profile) error {
 	changes := profile.Diff(before, after)
 	for _, change := range changes {
-		fmt.Fprintf(streams.Out, "%s: %s\n", after.Name, change.Sentence)
+		printf(streams.Out, "%s: %s\n", after.Name, change.Sentence)
 	}
 	if len(changes) == 0 {
-		fmt.Fprintf(streams.Out, "%s: no target, scenario or declaration changed\n", after.Name)
+		printf(streams.Out, "%s: no target, scenario or declaration changed\n", after.Name)
 	}
 	return Exit(ExitUsage, profile.CheckRevision(before, after))
 }
@@ -80,7 +80,7 @@ func diffSince(ctx context.Context, streams IOStreams, git gitRepository, since 
 			return Exit(ExitHarnessFailed, err)
 		}
 		if !there {
-			fmt.Fprintf(streams.Out, "%s: new, %s has no %s\n", after.Name, since, path)
+			printf(streams.Out, "%s: new, %s has no %s\n", after.Name, since, path)
 			continue
 		}
 		before, err := profile.Decode(path+" in "+since, data)

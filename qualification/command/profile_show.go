@@ -41,26 +41,26 @@ it serves. As JSON it is the canonical form, whose SHA-256 identifies the profil
 }
 
 func showProfile(streams IOStreams, p *profile.Profile) error {
-	fmt.Fprintf(streams.Out, "%s, revision %d, %s\n%s\n%s\n\n", p.Name, p.Revision, p.Purpose, p.Digest(), p.Summary)
+	printf(streams.Out, "%s, revision %d, %s\n%s\n%s\n\n", p.Name, p.Revision, p.Purpose, p.Digest(), p.Summary)
 	table := tabwriter.NewWriter(streams.Out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "REQUIREMENT\tTARGET\tBOUND\tNUMBER\tSAMPLES\tCELLS")
+	printLine(table, "REQUIREMENT\tTARGET\tBOUND\tNUMBER\tSAMPLES\tCELLS")
 	for _, t := range p.Targets {
-		fmt.Fprintf(table, "%s\t%s\t%s %s\t%s\t%d\t%s\n", t.Requirement, t.ID, t.Bound, t.Unit, t.Number(), max(t.MinSamples, t.Statistic.LeastSamples()), t.Cells)
+		printf(table, "%s\t%s\t%s %s\t%s\t%d\t%s\n", t.Requirement, t.ID, t.Bound, t.Unit, t.Number(), max(t.MinSamples, t.Statistic.LeastSamples()), t.Cells)
 	}
-	fmt.Fprintln(table, "\nREQUIREMENT\tSCENARIO\tFAULT\tCELLS")
+	printLine(table, "\nREQUIREMENT\tSCENARIO\tFAULT\tCELLS")
 	for _, s := range p.Scenarios {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.Requirement, s.Name, s.Fault, s.Cells)
+		printf(table, "%s\t%s\t%s\t%s\n", s.Requirement, s.Name, s.Fault, s.Cells)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(streams.Out, "\nA pass does not show:")
+	printLine(streams.Out, "\nA pass does not show:")
 	for _, limit := range p.NotShown {
-		fmt.Fprintf(streams.Out, "- %s\n", limit)
+		printf(streams.Out, "- %s\n", limit)
 	}
-	fmt.Fprintln(streams.Out, "\nRevisions:")
+	printLine(streams.Out, "\nRevisions:")
 	for _, r := range p.Revisions {
-		fmt.Fprintf(streams.Out, "%d (%s) %s\n", r.Number, r.Date, r.Reason)
+		printf(streams.Out, "%d (%s) %s\n", r.Number, r.Date, r.Reason)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ and never edited. A profile that contradicts itself is refused.`,
 					var fresh bool
 					if fresh, err = isFresh(at, page); err == nil && !fresh {
 						stale++
-						fmt.Fprintf(streams.Out, "%s is not what %s gives\n", at, path)
+						printf(streams.Out, "%s is not what %s gives\n", at, path)
 					}
 				default:
 					_, err = streams.Out.Write(page)

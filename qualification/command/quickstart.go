@@ -170,9 +170,9 @@ func (q *quickstart) judge(_ context.Context, log io.Writer) error {
 		return err
 	}
 	judgement := dossier.Judge()
-	fmt.Fprintf(log, "%s\n", judgement.Verdict.State)
+	printf(log, "%s\n", judgement.Verdict.State)
 	for _, reason := range judgement.Verdict.Reasons {
-		fmt.Fprintf(log, "%s\n", reason)
+		printf(log, "%s\n", reason)
 	}
 	return nil
 }
@@ -238,16 +238,16 @@ func (q *quickstart) finish() error {
 		}
 		return nil
 	}
-	fmt.Fprintf(out, "\nevidence  %s\nrecord    %s\nkey       %s\n", q.runDir, q.record, q.key)
+	printf(out, "\nevidence  %s\nrecord    %s\nkey       %s\n", q.runDir, q.record, q.key)
 	for _, path := range q.reports {
-		fmt.Fprintf(out, "report    %s\n", path)
+		printf(out, "report    %s\n", path)
 	}
 	dossier, err := LoadRun(q.runDir)
 	if err != nil {
 		return err
 	}
 	verdict := dossier.Judge().Verdict
-	fmt.Fprintf(out, "verdict   %s\n", verdict.State)
+	printf(out, "verdict   %s\n", verdict.State)
 	if code := ExitOf(verdict); code != ExitPass {
 		return Exit(code, fmt.Errorf("the verdict is %s: the report says why", verdict.State))
 	}
@@ -263,9 +263,9 @@ func (q *quickstart) down(ctx context.Context) error {
 		return Exit(ExitHarnessFailed, err)
 	}
 	if !removal.Found {
-		fmt.Fprintln(q.streams.Out, "there is no lab to remove")
+		printLine(q.streams.Out, "there is no lab to remove")
 		return nil
 	}
-	fmt.Fprintf(q.streams.Out, "the lab is gone (%d containers); evidence, record and reports stay in %s\n", removal.Containers, q.options.output)
+	printf(q.streams.Out, "the lab is gone (%d containers); evidence, record and reports stay in %s\n", removal.Containers, q.options.output)
 	return nil
 }

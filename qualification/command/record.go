@@ -212,7 +212,7 @@ func signRecord(ctx context.Context, out io.Writer, flags signFlags) error {
 		if err := writeOutput(path, file.Data); err != nil {
 			return err
 		}
-		fmt.Fprintln(out, path)
+		printLine(out, path)
 	}
 	if flags.output == "" {
 		flags.output = flags.record
@@ -254,7 +254,7 @@ Nothing of it is checked: record verify does that.`,
 			if len(claims.Keys) > 0 {
 				signed = "claims to be signed by " + strings.Join(claims.Keys, ", ")
 			}
-			fmt.Fprintf(streams.Out, "unchecked: %s, use `record verify` to check it\n", signed)
+			printf(streams.Out, "unchecked: %s, use `record verify` to check it\n", signed)
 			printClaims(streams.Out, claims)
 			_, err = fmt.Fprintln(streams.Out, claims.Summary.Notice)
 			return err
@@ -266,27 +266,26 @@ Nothing of it is checked: record verify does that.`,
 
 func printClaims(out io.Writer, verified *record.Verified) {
 	summary := verified.Summary
-	fmt.Fprintf(out, "verdict: %s under %s, revision %s (%s), at %s\n", summary.Verdict, summary.Policy.Name, summary.Policy.Annotations["revision"], summary.Purpose, summary.TimeVerified.Format(time.RFC3339))
+	printf(out, "verdict: %s under %s, revision %s (%s), at %s\n", summary.Verdict, summary.Policy.Name, summary.Policy.Annotations["revision"], summary.Purpose, summary.TimeVerified.Format(time.RFC3339))
 	for _, subject := range verified.Subject {
-		fmt.Fprintf(out, "release: %s sha256:%s\n", subject.Name, subject.Digest["sha256"])
+		printf(out, "release: %s sha256:%s\n", subject.Name, subject.Digest["sha256"])
 	}
 	for _, cell := range verified.Statements() {
 		facts := cell.Facts()
-		fmt.Fprintf(out, "cell: %s %s%s\n", facts.Cell.Key, facts.Verdict, where(facts))
+		printf(out, "cell: %s %s%s\n", facts.Cell.Key, facts.Verdict, where(facts))
 	}
 	for _, requirement := range summary.Requirements {
-		fmt.Fprintf(out, "requirement: %s %s\n", requirement.Requirement, requirement.Verdict)
+		printf(out, "requirement: %s %s\n", requirement.Requirement, requirement.Verdict)
 	}
-	fmt.Fprintf(out, "evidence: %s sha256:%s\n", summary.Evidence.Name, summary.Evidence.Digest["sha256"])
+	printf(out, "evidence: %s sha256:%s\n", summary.Evidence.Name, summary.Evidence.Digest["sha256"])
 	commit := summary.Harness.Digest["gitCommit"]
 	if commit == "" {
 		commit = "of an unknown commit"
 	}
-	switch a := summary.Ancestry; {
-	case a == nil:
-		fmt.Fprintf(out, "harness: %s; how it relates to the release is not stated\n", commit)
-	default:
-		fmt.Fprintf(out, "harness: %s; its ancestry from release commit %s: %s\n", commit, a.Release, a.Verdict)
+	if a := summary.Ancestry; a == nil {
+		printf(out, "harness: %s; how it relates to the release is not stated\n", commit)
+	} else {
+		printf(out, "harness: %s; its ancestry from release commit %s: %s\n", commit, a.Release, a.Verdict)
 	}
 }
 

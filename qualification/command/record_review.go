@@ -229,19 +229,19 @@ func printImpact(out io.Writer, format string, found *compared, list []impacted)
 	default:
 		return Exit(ExitUsage, fmt.Errorf("there is no format %q, use text or json", format))
 	}
-	fmt.Fprintf(out, "%d changes of what is shipped, from %s to %s\n", len(found.changes), describe(carryover.Release{Name: found.from.Name, Commit: found.from.Commit}),
+	printf(out, "%d changes of what is shipped, from %s to %s\n", len(found.changes), describe(carryover.Release{Name: found.from.Name, Commit: found.from.Commit}),
 		describe(carryover.Release{Name: found.to.Name, Commit: found.to.Commit}))
 	if len(found.unknown) > 0 {
-		fmt.Fprintf(out, "not compared, because one side does not know them: %s\n", strings.Join(found.unknown, ", "))
+		printf(out, "not compared, because one side does not know them: %s\n", strings.Join(found.unknown, ", "))
 	}
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "\nDEMANDS\tREQUIREMENT\tCLAIM\tBECAUSE")
+	printLine(table, "\nDEMANDS\tREQUIREMENT\tCLAIM\tBECAUSE")
 	for _, one := range list {
 		demand := string(one.Action)
 		if one.Review != "" {
 			demand = "reviewed"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", demand, one.Claim.Requirement, one.Claim.Name, because(one))
+		printf(table, "%s\t%s\t%s\t%s\n", demand, one.Claim.Requirement, one.Claim.Name, because(one))
 	}
 	return table.Flush()
 }
@@ -320,7 +320,7 @@ func runReview(ctx context.Context, out io.Writer, flags reviewFlags) error {
 	if err := writeOutput(flags.output, data); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: claim %s, %d changes reviewed\n", flags.output, review.Claim, len(review.Changes))
+	printf(out, "%s: claim %s, %d changes reviewed\n", flags.output, review.Claim, len(review.Changes))
 	return nil
 }
 
@@ -340,12 +340,12 @@ func newRecordReviewVerify(streams IOStreams) *cobra.Command {
 				return err
 			}
 			r := reviews[path]
-			fmt.Fprintf(streams.Out, "claim: %s (%s) %s\nfrom: %s\nto: %s\nby: %s, %s\nreason: %s\n", r.Claim, r.Requirement, r.Statement, describe(r.From), describe(r.To), r.By, r.At.Format(time.RFC3339), r.Reason)
+			printf(streams.Out, "claim: %s (%s) %s\nfrom: %s\nto: %s\nby: %s, %s\nreason: %s\n", r.Claim, r.Requirement, r.Statement, describe(r.From), describe(r.To), r.By, r.At.Format(time.RFC3339), r.Reason)
 			for _, change := range r.Changes {
-				fmt.Fprintf(streams.Out, "change: %s\n", change)
+				printf(streams.Out, "change: %s\n", change)
 			}
 			if len(r.NotCompared) > 0 {
-				fmt.Fprintf(streams.Out, "not compared: %s\n", strings.Join(r.NotCompared, ", "))
+				printf(streams.Out, "not compared: %s\n", strings.Join(r.NotCompared, ", "))
 			}
 			return nil
 		},

@@ -145,10 +145,10 @@ func profilePath(name string) string {
 }
 
 func printVerified(out io.Writer, verified *record.Verified) {
-	fmt.Fprintf(out, "genuine: signed by %s\n", strings.Join(verified.Keys, ", "))
+	printf(out, "genuine: signed by %s\n", strings.Join(verified.Keys, ", "))
 	for _, checked := range verified.Checked {
-		fmt.Fprintf(out, "checked: %s\n", checked)
+		printf(out, "checked: %s\n", checked)
 	}
 	printClaims(out, verified)
-	fmt.Fprintf(out, "%s\n", verified.Summary.Notice)
+	printf(out, "%s\n", verified.Summary.Notice)
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -52,7 +51,7 @@ Rendering succeeds whatever the verdict is: use judge or record verify for an ex
 				return err
 			}
 			for _, path := range paths {
-				fmt.Fprintln(streams.Out, path)
+				printLine(streams.Out, path)
 			}
 			return nil
 		},

@@ -83,7 +83,7 @@ Cells that the catalogues call planned are not run; the evidence says why, and a
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(streams.Out, dir)
+			printLine(streams.Out, dir)
 			return nil
 		},
 	}
@@ -177,7 +177,7 @@ func resumable(err error, dir string) error {
 	case errors.Is(err, run.ErrAborted):
 		return Exit(ExitInterrupted, fmt.Errorf("stopped at once, and what was made may still be there; %s", goOn))
 	case errors.Is(err, run.ErrInterrupted) && errors.As(err, &left):
-		return Exit(ExitInterrupted, fmt.Errorf("interrupted, and the lab %s could not be removed: %v; %s", left.Place, left.Err, goOn))
+		return Exit(ExitInterrupted, fmt.Errorf("interrupted, and the lab %s could not be removed: %w; %s", left.Place, left.Err, goOn))
 	case errors.Is(err, run.ErrInterrupted), errors.Is(err, context.Canceled):
 		return Exit(ExitInterrupted, fmt.Errorf("interrupted, and what was made is removed; %s", goOn))
 	}

@@ -114,16 +114,21 @@ func newExistingLab(runner cellRunner, id string, items []run.Item) (*existingLa
 	return &existingLab{cellRunner: runner, id: id, description: description, release: release}, nil
 }
 
+// Inputs are what the lab holds, with the operator that is installed in it.
 func (l *existingLab) Inputs(_ context.Context, one matrix.Cell) (matrix.Inputs, error) {
 	return l.inputs(one, l.description, l.release)
 }
 
+// Place is nothing: no place is made for a cell.
 func (l *existingLab) Place(matrix.Cell, int) string { return "" }
 
+// Prepare has nothing to prepare.
 func (l *existingLab) Prepare(context.Context, matrix.Cell, string) error { return nil }
 
+// Run runs the cell in the lab.
 func (l *existingLab) Run(ctx context.Context, store *evidence.Run, _ matrix.Cell, _ string, inputs matrix.Inputs) error {
 	return l.run(ctx, store, l.id, inputs)
 }
 
+// TearDown leaves the lab as it is.
 func (l *existingLab) TearDown(context.Context, string) error { return nil }

@@ -129,7 +129,7 @@ func (l *ownLabs) Run(ctx context.Context, store *evidence.Run, _ matrix.Cell, p
 func (l *ownLabs) TearDown(ctx context.Context, place string) error {
 	removal, err := lab.Down(ctx, place, false)
 	if err == nil && removal.KeptLogs != "" {
-		fmt.Fprintf(l.log, "the logs of the lab %s stay in %s\n", place, removal.KeptLogs)
+		printf(l.log, "the logs of the lab %s stay in %s\n", place, removal.KeptLogs)
 	}
 	return labExit(err)
 }

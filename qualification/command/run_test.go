@@ -220,12 +220,12 @@ func TestCellsThatAreNotRunHaveAReason(t *testing.T) {
 
 func TestAnExistingLabMustFitEachCell(t *testing.T) {
 	state := noLabs(t)
-	dir := filepath.Join(state, "ptah", "labs", "small")
 	path, err := lab.DescriptionPath("small")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if dir = filepath.Dir(path); !strings.HasPrefix(dir, state) {
+	dir := filepath.Dir(path)
+	if !strings.HasPrefix(dir, state) {
 		t.Fatalf("the labs of this test are in %s", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -48,14 +48,14 @@ func (s *stages) Run(ctx context.Context, name string, work func(context.Context
 		result = "FAILED"
 	}
 	s.clear()
-	fmt.Fprintf(s.out, "%8s  %-10s %-7s %s\n", clock(s.now().Sub(s.begin)), name, result, clock(s.now().Sub(s.start)))
+	printf(s.out, "%8s  %-10s %-7s %s\n", clock(s.now().Sub(s.begin)), name, result, clock(s.now().Sub(s.start)))
 	return err
 }
 
 // animate rewrites the line of the running stage each second, or writes the one line that a log gets.
 func (s *stages) animate() (stop func()) {
 	if !s.live {
-		fmt.Fprintf(s.out, "%8s  %-10s started %s\n", clock(s.now().Sub(s.begin)), s.name, s.now().UTC().Format(time.RFC3339))
+		printf(s.out, "%8s  %-10s started %s\n", clock(s.now().Sub(s.begin)), s.name, s.now().UTC().Format(time.RFC3339))
 		return func() {}
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -85,12 +85,12 @@ func (s *stages) draw() {
 			line = line[:width-1]
 		}
 	}
-	fmt.Fprint(s.out, line)
+	printf(s.out, "%s", line)
 }
 
 func (s *stages) clear() {
 	if s.live {
-		fmt.Fprint(s.out, "\r\x1b[K")
+		printf(s.out, "\r\x1b[K")
 	}
 }
 
@@ -119,7 +119,7 @@ func (w *noteWriter) Write(data []byte) (int, error) {
 		if w.stages.live {
 			w.stages.note = line
 		} else if line != "" {
-			fmt.Fprintf(w.stages.out, "          | %s\n", line)
+			printf(w.stages.out, "          | %s\n", line)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func runTests(ctx context.Context, streams IOStreams, options *testOptions, pack
 	if err != nil {
 		return labExit(err)
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	for _, role := range []catalog.Role{catalog.PostgreSQL, catalog.MySQL} {
 		if _, err := images.Prepare(ctx, connection, role, ""); err != nil {
 			return labExit(err)

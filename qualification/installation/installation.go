@@ -145,7 +145,7 @@ func ChartDigest(dir string) (string, error) {
 	sort.Strings(lines)
 	sum := sha256.New()
 	for _, line := range lines {
-		io.WriteString(sum, line)
+		sum.Write([]byte(line))
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -64,7 +64,7 @@ func link(from, to string) error {
 	if err != nil {
 		return fmt.Errorf("copy a program: %w", err)
 	}
-	defer source.Close()
+	defer func() { _ = source.Close() }()
 	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755)
 	if err != nil {
 		return fmt.Errorf("copy a program: %w", err)

@@ -39,7 +39,7 @@ func connect(t *testing.T) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { connection.Close() })
+	t.Cleanup(func() { _ = connection.Close() })
 	return connection
 }
 
@@ -198,7 +198,7 @@ func checkStatements(t *testing.T, ctx context.Context, database DatabaseDescrip
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer connection.Close(ctx)
+	defer func() { _ = connection.Close(ctx) }()
 	if _, err := connection.Exec(ctx, "SELECT 'the statement to find'"); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func checkStatements(t *testing.T, ctx context.Context, database DatabaseDescrip
 		t.Error("the journal holds what nobody sent")
 	}
 	if other, err := pgx.Connect(ctx, PostgreSQLURL(database.LocalHost, database.LocalPort, database.AdminUser, "wrong", "postgres")); err == nil {
-		other.Close(ctx)
+		_ = other.Close(ctx)
 		t.Error("logged in with a wrong password")
 	}
 }
@@ -229,11 +229,11 @@ func journalled(t *testing.T, path, statement, application string) bool {
 				Name    string `json:"application_name"`
 			}
 			if json.Unmarshal(scanner.Bytes(), &line) == nil && strings.Contains(line.Message, statement) && line.Name == application {
-				file.Close()
+				_ = file.Close()
 				return true
 			}
 		}
-		file.Close()
+		_ = file.Close()
 		time.Sleep(50 * time.Millisecond)
 	}
 	return false
@@ -266,13 +266,15 @@ func TestHelperMakesPartsAndHangs(t *testing.T) {
 			entries, _, _ := journal.Read(journalPath(dir))
 			for _, entry := range entries {
 				if string(entry.Event)+" "+entry.Name == stage {
-					os.WriteFile(os.Getenv("LAB_TEST_REACHED"), nil, 0o600)
+					_ = os.WriteFile(os.Getenv("LAB_TEST_REACHED"), nil, 0o600) // the other process waits for it
 				}
 			}
 			time.Sleep(2 * time.Millisecond)
 		}
 	}()
-	parts(context.Background(), e, "test-crash")
+	if _, _, err := parts(context.Background(), e, "test-crash"); err != nil {
+		t.Fatal(err)
+	}
 	time.Sleep(time.Minute)
 }
 
@@ -290,8 +292,10 @@ func TestALabKilledAtAnyMomentIsRemovedFromItsJournal(t *testing.T) {
 				t.Fatal(err)
 			}
 			waitForFile(t, reached)
-			command.Process.Kill()
-			command.Wait()
+			if err := command.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = command.Wait() // it was killed
 			removal, err := Down(context.Background(), "test-crash", true)
 			if err != nil || !removal.Found {
 				t.Fatalf("got %+v, %v", removal, err)

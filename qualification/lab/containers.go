@@ -36,8 +36,8 @@ const containerReadyLimit = 90 * time.Second
 // writing to the terminal. A lab cleans up by its journal and by label. Ports are published on 127.0.0.1 only, and
 // testcontainers would look for them elsewhere on a machine that was made from a container image.
 var quietContainers = sync.OnceFunc(func() {
-	os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
-	os.Setenv("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1")
+	_ = os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true") // only a name or value that cannot be is refused
+	_ = os.Setenv("TESTCONTAINERS_HOST_OVERRIDE", "127.0.0.1")
 	containerlog.SetDefault(containerlog.NewNoopLogger())
 })
 

@@ -141,7 +141,7 @@ func writeFile(path string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name())
+	defer func() { _ = os.Remove(temporary.Name()) }() // gone where it was renamed
 	_, errWrite := temporary.Write(content)
 	if err := errors.Join(errWrite, temporary.Chmod(mode), temporary.Sync(), temporary.Close()); err != nil {
 		return err

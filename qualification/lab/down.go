@@ -55,12 +55,12 @@ func Down(ctx context.Context, id string, purge bool) (Removal, error) {
 	if err != nil {
 		return Removal{}, err
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	lock, err := lockFolder(dir)
 	if err != nil {
 		return Removal{}, err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Close() }() // the lock ends with the process at the latest
 	entries, _, err := journal.Read(journalPath(dir))
 	if err != nil {
 		return Removal{}, err
@@ -88,7 +88,7 @@ func downWithoutFolder(ctx context.Context, id, dir string) (Removal, error) {
 	if err != nil {
 		return Removal{}, err
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	return remove(ctx, connection, id, dir, nil, false)
 }
 
@@ -172,7 +172,7 @@ func removeKept(dir string) error {
 		}
 	}
 	if len(kept) > 0 {
-		os.Remove(filepath.Join(filepath.Dir(dir), keptDir)) // stays where another lab's logs lie in it
+		_ = os.Remove(filepath.Join(filepath.Dir(dir), keptDir)) // stays where another lab's logs lie in it
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func endOrphans(proc, network string) error {
 
 func endOrphansUntil(done <-chan struct{}, network string) {
 	for {
-		endOrphans("/proc", network) // what cannot be ended now is found again by the removal of the lab
+		_ = endOrphans("/proc", network) // what cannot be ended now is found again by the removal of the lab
 		select {
 		case <-done:
 			return
@@ -296,7 +296,7 @@ func exportContainer(ctx context.Context, e *engine.Engine, id, file string) err
 	if err != nil {
 		return fmt.Errorf("read the log of a container: %w", err)
 	}
-	defer logs.Close()
+	defer func() { _ = logs.Close() }()
 	out, err := os.Create(file)
 	if err != nil {
 		return fmt.Errorf("write the log of a container: %w", err)

@@ -42,7 +42,7 @@ func lockFolder(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("the folder for labs is not writable: %w; make it writable or set XDG_STATE_HOME to a folder that is", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		file.Close()
+		_ = file.Close() // another process has the lock
 		return nil, fmt.Errorf("another process is taking the lab %s up or down: wait for it, or end it", filepath.Base(dir))
 	}
 	return file, nil

@@ -40,7 +40,7 @@ func List(ctx context.Context) ([]Summary, error) {
 	}
 	connection, err := engine.Connect(ctx)
 	if err == nil {
-		defer connection.Close()
+		defer func() { _ = connection.Close() }()
 	}
 	var summaries []Summary
 	for _, entry := range entries {
@@ -98,6 +98,6 @@ func Logs(ctx context.Context, id, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	return exportLogs(ctx, connection, id, dir)
 }

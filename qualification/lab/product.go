@@ -70,7 +70,7 @@ func (i *Images) buildProgram(ctx context.Context, repository string, program Pr
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the program: %w", err)
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }() // what is left lies in the temporary folder
 	binary := filepath.Join(scratch, path.Base(program.Path))
 	if err := gobuild.Program(ctx, repository, program.Package, binary, options.LDFlags); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (i *Images) VerifyReproducible(ctx context.Context, repository string, prog
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for a copy of the source: %w", err)
 	}
-	defer os.RemoveAll(elsewhere)
+	defer func() { _ = os.RemoveAll(elsewhere) }() // what is left lies in the temporary folder
 	if err := copySource(repository, elsewhere); err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func filesOf(t *testing.T, image v1.Image) map[string]int64 {
 	t.Helper()
 	files := map[string]int64{}
 	reader := mutate.Extract(image)
-	defer reader.Close()
+	defer func() { _ = reader.Close() }()
 	for header := range tarHeaders(t, reader) {
 		files[header.Name] = header.Mode
 	}

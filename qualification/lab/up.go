@@ -138,7 +138,7 @@ func Up(ctx context.Context, options Options) (*Description, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	lock, err := lockFolder(dir)
 	if err != nil {
 		return nil, err
@@ -325,7 +325,7 @@ func (b *builder) startCluster(ctx context.Context, spec cluster.Spec, facts eng
 	if err != nil {
 		return fmt.Errorf("begin kind's log: %w", err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the lab does not depend on what kind says
 	// kind takes no context: where the lab is given up, the commands that kind waits for are ended instead.
 	created := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { endOrphansUntil(created, networkName(b.options.ID)) })
@@ -374,7 +374,7 @@ func (b *builder) fail(ctx context.Context, cause error) error {
 	removal, errRemove := remove(ctx, b.engine, b.options.ID, b.folder.dir, entries, true)
 	found = append(found, err, errRemove)
 	if errRemove == nil {
-		os.Remove(b.folder.dir + ".lock") // an empty file; the next lab makes it again
+		_ = os.Remove(b.folder.dir + ".lock") // an empty file; the next lab makes it again
 	}
 	return fmt.Errorf("%w (the lab was removed; its logs are in %s)", found, removal.KeptLogs)
 }

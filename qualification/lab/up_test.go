@@ -31,7 +31,7 @@ func TestWhatCannotBeALabIsRefusedInOneSentenceAndNothingIsWritten(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	taken := listener.Addr().(*net.TCPAddr).Port
 	var usage *UsageError
 	var unknown *catalog.UnknownImageError
@@ -112,13 +112,15 @@ func TestOneProcessAtATimeTakesALabUpOrDown(t *testing.T) {
 	if other, err := lockFolder(filepath.Join(filepath.Dir(dir), "other")); err != nil {
 		t.Errorf("another lab is locked too: %v", err)
 	} else {
-		other.Close()
+		_ = other.Close()
 	}
-	lock.Close()
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if lock, err = lockFolder(dir); err != nil {
 		t.Errorf("after the first has ended: %v", err)
 	} else {
-		lock.Close()
+		_ = lock.Close()
 	}
 }
 
@@ -128,8 +130,9 @@ func TestALabThatIsUpIsNotMadeTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.Append(journal.Ready, journal.Lab, "lab", "")
-	j.Close()
+	if err := errors.Join(j.Append(journal.Ready, journal.Lab, "lab", ""), j.Close()); err != nil {
+		t.Fatal(err)
+	}
 	var up *AlreadyUpError
 	if err := clearUnfinished(context.Background(), nil, Options{ID: "lab"}, dir); !errors.As(err, &up) {
 		t.Errorf("got %v", err)
@@ -153,7 +156,9 @@ func TestCredentialsLieWhereTheRemovalLooksForThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range secrets {
-		os.RemoveAll(f.path(name))
+		if err := os.RemoveAll(f.path(name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	err = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -210,8 +215,7 @@ func TestWhatAFailedLabLoggedIsKeptAsideWithoutItsCredentials(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "labs", "lab")
 	for _, file := range []string{"logs/kind.log", "audit/a/audit.log", "database/statements.json", "journal.jsonl", "kubeconfig", "credentials/x"} {
 		path := filepath.Join(dir, file)
-		os.MkdirAll(filepath.Dir(path), 0o700)
-		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("x"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -225,7 +229,9 @@ func TestWhatAFailedLabLoggedIsKeptAsideWithoutItsCredentials(t *testing.T) {
 		}
 	}
 	other := filepath.Join(filepath.Dir(kept), "lab-2-20300101T000000.000")
-	os.MkdirAll(other, 0o700)
+	if err := os.MkdirAll(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := removeKept(dir); err != nil {
 		t.Fatal(err)
 	}

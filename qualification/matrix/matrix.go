@@ -2,6 +2,7 @@
 package matrix
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -133,7 +134,8 @@ func Decode(name string, data []byte) (*Matrix, error) {
 		return nil, err
 	}
 	if err := m.validate(); err != nil {
-		if refusal, ok := err.(*document.Error); ok {
+		var refusal *document.Error
+		if errors.As(err, &refusal) {
 			refusal.Document = name
 		}
 		return nil, err

@@ -34,7 +34,7 @@ func Table(p *Profile) []byte {
 type page struct{ strings.Builder }
 
 func (w *page) line(format string, arguments ...any) {
-	fmt.Fprintf(w, format, arguments...)
+	fmt.Fprintf(&w.Builder, format, arguments...)
 	w.WriteByte('\n')
 }
 

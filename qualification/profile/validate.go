@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -16,7 +17,8 @@ var (
 func (p *Profile) validate(name string) error {
 	for _, check := range []func() error{p.validateHead, p.validateRevisions, p.validateSupport, p.validateInstallation, p.validateWorkload, p.validateScenarios, p.validateTargets, p.validateExclusions} {
 		if err := check(); err != nil {
-			if refusal, ok := err.(*document.Error); ok {
+			var refusal *document.Error
+			if errors.As(err, &refusal) {
 				refusal.Document = name
 			}
 			return err

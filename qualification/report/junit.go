@@ -119,12 +119,12 @@ func (s *junitSuite) whole(test junitCase, v verdict.Verdict) {
 func (s *junitSuite) add(test junitCase, v verdict.Verdict) {
 	s.Tests++
 	problem := &junitProblem{Message: verdictWords(v), Type: v.String()}
-	switch {
-	case v.State == verdict.Pass:
-	case v.State == verdict.NotRun:
+	switch v.State {
+	case verdict.Pass:
+	case verdict.NotRun:
 		s.Skipped++
 		test.Skipped = problem
-	case v.State == verdict.Fail:
+	case verdict.Fail:
 		s.Failures++
 		test.Failure = problem
 	default:

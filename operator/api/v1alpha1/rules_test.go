@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,12 +23,10 @@ import (
 var server = &testserver.Server{CRDs: "../../../chart/ptah-operator/crds"}
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	m.Run() // the test program exits with what it returned
 	if err := server.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the API server:", err)
-		code = max(code, 1)
+		panic("stop the API server: " + err.Error())
 	}
-	os.Exit(code)
 }
 
 func serverClient(t *testing.T) client.Client {

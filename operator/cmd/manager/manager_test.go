@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -32,12 +31,10 @@ import (
 var server = &testserver.Server{CRDs: "../../../chart/ptah-operator/crds"}
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	m.Run() // the test program exits with what it returned
 	if err := server.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the API server:", err)
-		code = max(code, 1)
+		panic("stop the API server: " + err.Error())
 	}
-	os.Exit(code)
 }
 
 func goodFlags(t *testing.T) []string {
@@ -94,7 +91,7 @@ func TestTheManagerStartsBecomesReadyAndGivesItsLeaseBack(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		defer response.Body.Close()
+		defer func() { _ = response.Body.Close() }()
 		return response.StatusCode == http.StatusOK
 	})
 	scheme, err := newScheme()
@@ -147,7 +144,7 @@ func freePort(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -179,6 +179,7 @@ func operationConfig(s settings) operation.Config {
 // results reads what the receiver stored, in the words of package operation.
 type results struct{ reader client.Reader }
 
+// Load reads the document of a publication. What is no valid result comes back in the words of package operation.
 func (r results) Load(ctx context.Context, namespace, publication string) (*result.Document, error) {
 	document, err := receiver.Load(ctx, r.reader, namespace, publication)
 	var invalid *receiver.InvalidResultError

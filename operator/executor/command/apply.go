@@ -123,7 +123,7 @@ func readPlan(path string) ([]byte, error) {
 	if err != nil {
 		return nil, failure.New(report.CodeInvalidInput, "the plan document cannot be read")
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, report.MaxPlanBytes+1))
 	if err != nil {
 		return nil, failure.New(report.CodeInvalidInput, "the plan document cannot be read")
@@ -142,7 +142,7 @@ func (a *app) ask(ctx context.Context, request applyRequest, p *applyFlags) erro
 	}
 	var b strings.Builder
 	a.statements(&b, plan)
-	fmt.Fprintf(a.Err, "%s\nPlan %s\nWrite \"yes\" to run it: ", b.String(), report.Digest(request.data))
+	_, _ = fmt.Fprintf(a.Err, "%s\nPlan %s\nWrite \"yes\" to run it: ", b.String(), report.Digest(request.data))
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(a.In).ReadString('\n') // the end of the input is an answer that is not yes

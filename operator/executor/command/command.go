@@ -48,10 +48,11 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintf(streams.Err, "ptah: %v\n", err)
+		// Where nobody can be told, the exit code still says it; so it is wherever this program writes to Err.
+		_, _ = fmt.Fprintf(streams.Err, "ptah: %v\n", err)
 		var use *usageError
 		if errors.As(err, &use) || app.exit == ExitDone {
-			fmt.Fprintln(streams.Err, "Run \"ptah --help\" or \"ptah COMMAND --help\" for how to use it.")
+			_, _ = fmt.Fprintln(streams.Err, "Run \"ptah --help\" or \"ptah COMMAND --help\" for how to use it.")
 			return ExitUsage
 		}
 	}

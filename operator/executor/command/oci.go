@@ -197,7 +197,7 @@ func (a *app) verify(ctx context.Context, pinnedText, requestedText, policyFile 
 	if err != nil {
 		return &artifact.Error{Code: report.CodeInvalidPolicy, Message: "the verification policy cannot be read", Detail: err.Error()}
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	policy, digest, err := artifact.ReadPolicy(file)
 	out.PolicyDigest = digest
 	if err != nil {

@@ -43,12 +43,12 @@ func (a *app) write(outcome report.Outcome, document any, problem *report.Proble
 // complain tells a person what went wrong. With JSON the error output may end in the log of a Pod: the caller gives a
 // detail without names then.
 func (a *app) complain(outcome report.Outcome, problem *report.Problem, detail string) {
-	fmt.Fprintf(a.Err, "ptah: %s (%s): %s\n", a.paint(red, string(outcome)), problem.Code, problem.Message)
+	_, _ = fmt.Fprintf(a.Err, "ptah: %s (%s): %s\n", a.paint(red, string(outcome)), problem.Code, problem.Message)
 	if len(problem.Categories) > 0 {
-		fmt.Fprintf(a.Err, "      concerns: %s\n", strings.Join(problem.Categories, ", "))
+		_, _ = fmt.Fprintf(a.Err, "      concerns: %s\n", strings.Join(problem.Categories, ", "))
 	}
 	if detail = strings.TrimSpace(detail); detail != "" {
-		fmt.Fprintf(a.Err, "      %s\n", strings.ReplaceAll(detail, "\n", "\n      "))
+		_, _ = fmt.Fprintf(a.Err, "      %s\n", strings.ReplaceAll(detail, "\n", "\n      "))
 	}
 }
 

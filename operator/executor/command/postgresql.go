@@ -38,7 +38,7 @@ func (d postgresqlDatabase) observe(ctx context.Context, f *databaseFlags, geten
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	state, err := observe.Reader{Binaries: binaries, Environment: d.target.Environment(f.connectTimeout), Role: d.target.Role,
 		LockTimeout: f.lockTimeout, Exclude: f.exclude}.Read(ctx, conn)
 	if err != nil {

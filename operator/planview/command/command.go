@@ -53,17 +53,17 @@ func Run(ctx context.Context, arguments []string, streams Streams, version strin
 	root := newRoot(streams, version, connect)
 	root.SetArgs(arguments)
 	err := root.ExecuteContext(ctx)
-	switch {
+	switch { // where nobody can be told, the exit code still says it
 	case err == nil:
 		return ExitPrinted
 	case errors.As(err, new(usageError)):
-		fmt.Fprintf(streams.Err, "kubectl-ptah: %v; see kubectl ptah --help\n", err)
+		_, _ = fmt.Fprintf(streams.Err, "kubectl-ptah: %v; see kubectl ptah --help\n", err)
 		return ExitUsage
 	case errors.Is(err, planview.ErrNothing):
-		fmt.Fprintf(streams.Err, "kubectl-ptah: %v\n", err)
+		_, _ = fmt.Fprintf(streams.Err, "kubectl-ptah: %v\n", err)
 		return ExitNothing
 	}
-	fmt.Fprintf(streams.Err, "kubectl-ptah: %v\n", err)
+	_, _ = fmt.Fprintf(streams.Err, "kubectl-ptah: %v\n", err)
 	return ExitFailed
 }
 
@@ -144,7 +144,7 @@ func (f planFlags) run(ctx context.Context, name string, streams Streams, connec
 		return err
 	}
 	if f.output == "approval" && !view.Waiting() {
-		fmt.Fprintf(streams.Err, "kubectl-ptah: warning: PtahSchema %q does not wait for an approval of this plan now, so creating it will be refused\n", name)
+		_, _ = fmt.Fprintf(streams.Err, "kubectl-ptah: warning: PtahSchema %q does not wait for an approval of this plan now, so creating it will be refused\n", name)
 	}
 	var page bytes.Buffer
 	if err := write(view, &page); err != nil {

@@ -121,7 +121,7 @@ func (s *Store) build(ctx context.Context, recipe Recipe, dir string, build func
 	if err != nil {
 		return fmt.Errorf("make a folder to build in: %w", err)
 	}
-	defer os.RemoveAll(temporary)
+	defer func() { _ = os.RemoveAll(temporary) }() // the next build of it removes what is left
 	if err := build(ctx, temporary); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (s *Store) lock(ctx context.Context, recipe Recipe, name string) (func(), e
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return func() { file.Close() }, nil
+			return func() { _ = file.Close() }, nil // the lock ends with the process at the latest
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("lock the cache entry %s: %w", name, err), file.Close())

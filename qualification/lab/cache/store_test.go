@@ -131,11 +131,12 @@ func TestHelperBuildsForEver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store.Ensure(context.Background(), one, func(context.Context, string) error {
-		os.WriteFile(filepath.Join(root, "building"), nil, 0o644)
+	_, err = store.Ensure(context.Background(), one, func(context.Context, string) error {
+		err := os.WriteFile(filepath.Join(root, "building"), nil, 0o644)
 		time.Sleep(time.Minute)
-		return nil
+		return err
 	})
+	t.Errorf("the build ended: %v", err)
 }
 
 func TestAKilledBuildBlocksNobodyAndLeavesNoEntry(t *testing.T) {
@@ -160,8 +161,10 @@ func TestAKilledBuildBlocksNobodyAndLeavesNoEntry(t *testing.T) {
 	if _, err := store.Ensure(waiting, one, write("whole")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("while another process builds, got %v", err)
 	}
-	command.Process.Kill()
-	command.Wait()
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // it was killed
 	if _, found, _ := store.Lookup(one); found {
 		t.Fatal("the killed build looks finished")
 	}

@@ -104,9 +104,9 @@ func prepare(place Place) (*cluster.Provider, func(), error) {
 		}
 		undo = append(undo, func() {
 			if was {
-				os.Setenv(name, before)
+				_ = os.Setenv(name, before) // it was set a moment ago
 			} else {
-				os.Unsetenv(name)
+				_ = os.Unsetenv(name)
 			}
 		})
 	}

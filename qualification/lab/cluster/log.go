@@ -23,7 +23,7 @@ func (l *logger) line(text string) {
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	fmt.Fprintln(l.out, strings.TrimRight(text, "\n"))
+	_, _ = fmt.Fprintln(l.out, strings.TrimRight(text, "\n")) // kind goes on without its log
 }
 
 // Warn implements log.Logger.

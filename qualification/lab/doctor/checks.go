@@ -50,10 +50,14 @@ type Finding struct {
 	Packages []string
 }
 
-// The smallest Go toolchain, and sizes in bytes.
+// The smallest Go toolchain.
 const (
-	GoMajor, GoMinor = 1, 26
+	GoMajor = 1
+	GoMinor = 26
+)
 
+// Sizes in bytes.
+const (
 	gibibyte        = uint64(1) << 30
 	coldLabSpace    = 25 * gibibyte // module and build caches, binaries, images in the cache and in the engine, one lab
 	warmLabSpace    = 8 * gibibyte  // images in the engine, one lab

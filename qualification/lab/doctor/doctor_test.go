@@ -157,8 +157,7 @@ func TestTheEnginesConfigurationKeepsWhatStoodThere(t *testing.T) {
 
 func TestTheOriginalConfigurationIsKeptOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "docker", "daemon.json")
-	os.MkdirAll(filepath.Dir(path), 0o755)
-	if err := os.WriteFile(path, []byte(`{"debug":true}`), 0o644); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(`{"debug":true}`), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	fixer := &Fixer{Out: &bytes.Buffer{}}
@@ -197,9 +196,10 @@ func machine(t *testing.T) *Process {
 func addProcess(t *testing.T, p *Process, pid int, name, state string) {
 	t.Helper()
 	dir := filepath.Join(p.ProcDir, strconv.Itoa(pid))
-	os.MkdirAll(dir, 0o755)
-	os.WriteFile(filepath.Join(dir, "comm"), []byte(name+"\n"), 0o644)
-	os.WriteFile(filepath.Join(dir, "stat"), []byte(strconv.Itoa(pid)+" ("+name+") "+state+" 1 "+strings.Repeat("0 ", 17)+"777 0\n"), 0o644)
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "comm"), []byte(name+"\n"), 0o644),
+		os.WriteFile(filepath.Join(dir, "stat"), []byte(strconv.Itoa(pid)+" ("+name+") "+state+" 1 "+strings.Repeat("0 ", 17)+"777 0\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestOnlyWhatNoLivingProcessUsesIsRemoved(t *testing.T) {
@@ -286,14 +286,17 @@ func TestUnmountedControllersAreFound(t *testing.T) {
 		t.Errorf("of an empty folder: %v", got)
 	}
 	for _, controller := range []string{"cpu", "cpuset", "memory", "devices", "freezer", "pids"} {
-		os.MkdirAll(filepath.Join(root, controller), 0o755)
-		os.WriteFile(filepath.Join(root, controller, "tasks"), nil, 0o644)
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, controller), 0o755), os.WriteFile(filepath.Join(root, controller, "tasks"), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if got := missingControllers(root); len(got) != 0 {
 		t.Errorf("of mounted ones: %v", got)
 	}
 	unified := t.TempDir()
-	os.WriteFile(filepath.Join(unified, "cgroup.controllers"), nil, 0o644)
+	if err := os.WriteFile(filepath.Join(unified, "cgroup.controllers"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if got := missingControllers(unified); len(got) != 0 {
 		t.Errorf("of version 2: %v", got)
 	}

@@ -141,7 +141,7 @@ func gatherEngine(ctx context.Context, facts *Facts) {
 		facts.EngineError = err.Error()
 		return
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	if facts.Engine, err = connection.Facts(ctx); err != nil {
 		facts.EngineError = err.Error()
 		return
@@ -212,7 +212,7 @@ func memory(path string) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the size of memory: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	scanner := bufio.NewScanner(file)
 	for scanner.Scan() {
 		var kilobytes uint64

@@ -34,6 +34,11 @@ type Fixer struct {
 	Process *Process
 }
 
+// say tells a person of one action. Where nobody can be told, the action is taken all the same.
+func (x *Fixer) say(format string, arguments ...any) {
+	_, _ = fmt.Fprintf(x.Out, format+"\n", arguments...)
+}
+
 // RefusedError says that the fixer does not work here.
 type RefusedError struct{ Reason string }
 
@@ -84,7 +89,7 @@ func (x *Fixer) installPackages(ctx context.Context, packages []string) error {
 	if len(packages) == 0 {
 		return nil
 	}
-	fmt.Fprintf(x.Out, "installing %s\n", strings.Join(packages, " "))
+	x.say("installing %s", strings.Join(packages, " "))
 	install := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
 	if _, err := apt(ctx, install...); err == nil {
 		return nil
@@ -111,7 +116,7 @@ func apt(ctx context.Context, arguments ...string) (string, error) {
 }
 
 func (x *Fixer) installRuntime(ctx context.Context) error {
-	fmt.Fprintf(x.Out, "building the bounded runtime %s\n", RuntimePath)
+	x.say("building the bounded runtime %s", RuntimePath)
 	source, err := programs.Source("boundedruntime", fmt.Sprintf("%d.%d", GoMajor, GoMinor))
 	if err != nil {
 		return err
@@ -151,9 +156,9 @@ func (x *Fixer) writeDaemonConfig(path string) error {
 		if err := writeFile(kept, existing, 0o644); err != nil {
 			return fmt.Errorf("keep the engine's configuration: %w", err)
 		}
-		fmt.Fprintf(x.Out, "keeping the engine's configuration as %s\n", kept)
+		x.say("keeping the engine's configuration as %s", kept)
 	}
-	fmt.Fprintf(x.Out, "writing %s\n", path)
+	x.say("writing %s", path)
 	if err := writeFile(path, merged, 0o644); err != nil {
 		return fmt.Errorf("write the engine's configuration: %w", err)
 	}
@@ -165,7 +170,7 @@ func (x *Fixer) ensureEngine(ctx context.Context, systemd bool) error {
 	if x.Process.awaitStarting(ctx) {
 		return nil
 	}
-	fmt.Fprintln(x.Out, "starting the Docker engine")
+	x.say("starting the Docker engine")
 	if !systemd {
 		return x.Process.Start(ctx)
 	}
@@ -178,7 +183,7 @@ func (x *Fixer) ensureEngine(ctx context.Context, systemd bool) error {
 
 // reloadEngine makes a running engine read its configuration and waits until it says that it has.
 func (x *Fixer) reloadEngine(ctx context.Context) error {
-	fmt.Fprintln(x.Out, "making the Docker engine read its configuration")
+	x.say("making the Docker engine read its configuration")
 	content, err := os.ReadFile("/var/run/docker.pid")
 	if err != nil {
 		return fmt.Errorf("find the engine's process to make it read its configuration: %w", err)
@@ -205,7 +210,7 @@ func runtimeIsDefault(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	facts, err := connection.Facts(ctx)
 	return err == nil && facts.DefaultRuntime == RuntimeName
 }

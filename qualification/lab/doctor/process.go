@@ -60,7 +60,7 @@ func (p *Process) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the engine's log: %w", err)
 	}
-	defer output.Close()
+	defer func() { _ = output.Close() }() // the engine has it open for itself
 	begin, err := output.Seek(0, io.SeekEnd)
 	if err != nil {
 		return fmt.Errorf("open the engine's log: %w", err)
@@ -115,7 +115,7 @@ func (p *Process) waitForAnswer(ctx context.Context, ended <-chan error, logFile
 		}
 		select {
 		case <-ended:
-			os.Remove(p.recordFile())
+			_ = os.Remove(p.recordFile()) // a record of a process that has ended counts for nothing
 			return fmt.Errorf("dockerd ended while starting: %s", tail(logFile, begin))
 		case <-ctx.Done():
 			return fmt.Errorf("dockerd did not answer within %s: %s", engineStartLimit, tail(logFile, begin))
@@ -221,8 +221,11 @@ func (p *Process) unmountUnder(path string) error {
 		return fmt.Errorf("read the mounts of this machine: %w", err)
 	}
 	resolved, err := filepath.EvalSymlinks(path)
-	if err != nil {
+	if errors.Is(err, os.ErrNotExist) {
 		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find what a killed engine left mounted under %s: %w", path, err)
 	}
 	for _, line := range strings.Split(string(content), "\n") {
 		fields := strings.Fields(line)
@@ -268,7 +271,7 @@ func writeFile(path string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary.Name())
+	defer func() { _ = os.Remove(temporary.Name()) }() // gone where it was renamed
 	_, errWrite := temporary.Write(content)
 	if err := errors.Join(errWrite, temporary.Chmod(mode), temporary.Sync(), temporary.Close()); err != nil {
 		return err

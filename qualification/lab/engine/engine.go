@@ -42,7 +42,7 @@ func Connect(ctx context.Context) (*Engine, error) {
 	ctx, cancel := context.WithTimeout(ctx, ConnectTimeout)
 	defer cancel()
 	if _, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
-		c.Close()
+		_ = c.Close() // nothing was ever said through it
 		return nil, &UnreachableError{Host: c.DaemonHost(), Err: oneLine(err)}
 	}
 	return &Engine{client: c}, nil

@@ -62,7 +62,7 @@ func FromSource(ctx context.Context, files map[string][]byte, output string) err
 	if err != nil {
 		return fmt.Errorf("make a folder for a scratch module: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // what is left lies in the temporary folder
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			return fmt.Errorf("write the scratch module: %w", err)

@@ -97,7 +97,7 @@ func Read(path string) ([]Entry, int, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the lab's journal: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var entries []Entry
 	torn := 0
 	scanner := bufio.NewScanner(file)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -28,7 +29,9 @@ func TestWhatWasIntendedMayExistUntilItWasRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	j.Close()
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
 	entries, torn, err := Read(path)
 	if err != nil || torn != 0 || len(entries) != 6 || !entries[0].At.Equal(clock()) {
 		t.Fatalf("read %v, torn %d, %v", entries, torn, err)
@@ -43,12 +46,21 @@ func TestWhatWasIntendedMayExistUntilItWasRemoved(t *testing.T) {
 
 func TestALineThatACrashCutOffIsIgnoredAndTheNextOneIsWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.jsonl")
-	j, _ := Open(path, clock)
-	j.Append(Intended, Network, "n", "")
-	j.Close()
-	file, _ := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
-	file.WriteString(`{"event":"intended","kind":"contai`)
-	file.Close()
+	j, err := Open(path, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.Append(Intended, Network, "n", ""), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, errWrite := file.WriteString(`{"event":"intended","kind":"contai`)
+	if err := errors.Join(errWrite, file.Close()); err != nil {
+		t.Fatal(err)
+	}
 	entries, torn, err := Read(path)
 	if err != nil || torn != 1 || len(entries) != 1 {
 		t.Fatalf("read %v, torn %d, %v", entries, torn, err)
@@ -56,8 +68,9 @@ func TestALineThatACrashCutOffIsIgnoredAndTheNextOneIsWhole(t *testing.T) {
 	if j, err = Open(path, clock); err != nil {
 		t.Fatal(err)
 	}
-	j.Append(Intended, Container, "c", "")
-	j.Close()
+	if err := errors.Join(j.Append(Intended, Container, "c", ""), j.Close()); err != nil {
+		t.Fatal(err)
+	}
 	entries, torn, _ = Read(path)
 	if torn != 1 || len(entries) != 2 || entries[1].Name != "c" {
 		t.Errorf("read %v, torn %d", entries, torn)

@@ -190,7 +190,7 @@ func (w *Writer) FromFile(name, source string, mode int64, owner Owner) error {
 	if err != nil {
 		return fmt.Errorf("read what goes into a layer: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	info, err := file.Stat()
 	if err != nil {
 		return fmt.Errorf("read what goes into a layer: %w", err)
@@ -239,5 +239,5 @@ func (w *Writer) Close() (*File, error) {
 	return Open(w.dir)
 }
 
-// Abort closes the file of an unfinished layer.
-func (w *Writer) Abort() { w.file.Close() }
+// Abort closes the file of an unfinished layer, which nobody reads. It does nothing to a finished one.
+func (w *Writer) Abort() { _ = w.file.Close() }

@@ -33,7 +33,7 @@ func headers(t *testing.T, file *File) []tar.Header {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	var list []tar.Header
 	reader := tar.NewReader(content)
 	for {

@@ -50,10 +50,11 @@ func (r *Reporter) Say(format string, arguments ...any) {
 	}
 }
 
+// line tells a person. Where nobody can be told, the operation goes on.
 func (r *Reporter) line(format string, arguments ...any) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	fmt.Fprintf(r.out, "[%8s] %s\n", seconds(r.now().Sub(r.begin)), fmt.Sprintf(format, arguments...))
+	_, _ = fmt.Fprintf(r.out, "[%8s] %s\n", seconds(r.now().Sub(r.begin)), fmt.Sprintf(format, arguments...))
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }

@@ -37,7 +37,7 @@ func Build(ctx context.Context, filesystem catalog.Filesystem, dir string) (*lay
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the list of packages: %w", err)
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }() // what is left lies in the temporary folder
 	list := filepath.Join(scratch, "packages")
 	// The hook runs as another user where mmdebstrap is not run by root.
 	work := filepath.Join(scratch, "work")
@@ -70,7 +70,7 @@ func Build(ctx context.Context, filesystem catalog.Filesystem, dir string) (*lay
 	defer writer.Abort()
 	status, errFilter := Filter(output, writer, filesystem)
 	if errFilter != nil {
-		io.Copy(io.Discard, output) // let mmdebstrap end and clean up
+		_, _ = io.Copy(io.Discard, output) // let mmdebstrap end and clean up
 	}
 	if err := command.Wait(); err != nil {
 		if ctx.Err() != nil {

@@ -31,10 +31,14 @@ func archive(t *testing.T, entries ...tar.Header) io.Reader {
 			t.Fatal(err)
 		}
 		if entry.Typeflag == tar.TypeReg {
-			writer.Write(content)
+			if _, err := writer.Write(content); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	writer.Close()
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
 	return &packed
 }
 
@@ -68,7 +72,7 @@ func TestWhatIsExcludedAndDevicesStayOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	var names []string
 	reader := tar.NewReader(file)
 	for {

@@ -75,7 +75,7 @@ func gzipLayer(one v1.Layer, path string) error {
 	if err != nil {
 		return err
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	file, err := os.Create(path)
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func dataDirectory(ctx context.Context, w *layer.Writer, in inputs) error {
 	if err != nil {
 		return fmt.Errorf("make a folder for a data directory: %w", err)
 	}
-	defer os.RemoveAll(root)
+	defer func() { _ = os.RemoveAll(root) }() // what is left lies in the temporary folder
 	if err := unpack(in.filesystem.Path(), root); err != nil {
 		return fmt.Errorf("unpack the file system of PostgreSQL: %w", err)
 	}
@@ -75,12 +75,12 @@ func unpack(path, root string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	inner, err := os.OpenRoot(root)
 	if err != nil {
 		return err
 	}
-	defer inner.Close()
+	defer func() { _ = inner.Close() }()
 	for reader := tar.NewReader(file); ; {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {

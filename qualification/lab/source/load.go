@@ -53,7 +53,7 @@ func Load(ctx context.Context, e *engine.Engine, image v1.Image, tag string) err
 	if err != nil {
 		return errors.Join(fmt.Errorf("load the image %s into the engine: %w", tag, err), reader.Close())
 	}
-	defer result.Close()
+	defer func() { _ = result.Close() }()
 	decoder := json.NewDecoder(result)
 	for {
 		var message struct{ Error string }
@@ -145,7 +145,7 @@ func writeLayer(writer *tar.Writer, name string, layer v1.Layer) error {
 	if err != nil {
 		return err
 	}
-	defer content.Close()
+	defer func() { _ = content.Close() }()
 	if err := writer.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: size}); err != nil {
 		return err
 	}

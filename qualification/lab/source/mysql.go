@@ -32,7 +32,7 @@ func mysqlServer(_ context.Context, w *layer.Writer, in inputs) error {
 	if err != nil {
 		return fmt.Errorf("make a folder for MySQL: %w", err)
 	}
-	defer os.RemoveAll(root)
+	defer func() { _ = os.RemoveAll(root) }() // what is left lies in the temporary folder
 	if err := unpack(in.beside.Path(), root); err != nil {
 		return fmt.Errorf("unpack the file system of MySQL: %w", err)
 	}
@@ -119,7 +119,7 @@ func (t libraryTree) imports(name string) (libraries []string, loader string, er
 	if err != nil {
 		return nil, "", fmt.Errorf("read %s: %w", name, err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if libraries, err = file.ImportedLibraries(); err != nil {
 		return nil, "", fmt.Errorf("read what %s needs: %w", name, err)
 	}

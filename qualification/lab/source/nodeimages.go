@@ -38,7 +38,7 @@ func nodeImages(ctx context.Context, w *layer.Writer, in inputs) error {
 	if err != nil {
 		return fmt.Errorf("make a folder for the component images: %w", err)
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }() // what is left lies in the temporary folder
 	names, err := componentNames(ctx, filepath.Join(in.parts["kubernetes"], "kubeadm"), in.entry.Release)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func tarTree(dir, archive string) error {
 	if err != nil {
 		return fmt.Errorf("write the archive of component images: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // closed already where all went well
 	writer := tar.NewWriter(file)
 	if err := writer.AddFS(os.DirFS(dir)); err != nil {
 		return fmt.Errorf("write the archive of component images: %w", err)

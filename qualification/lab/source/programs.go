@@ -81,7 +81,7 @@ func buildProgram(ctx context.Context, set catalog.Program, dir string) error {
 	if err != nil {
 		return fmt.Errorf("make a folder for a scratch module: %w", err)
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }() // what is left lies in the temporary folder
 	if err := writeScratchModule(ctx, scratch, set, modules); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func PushSchema(ctx context.Context, description *lab.Description, repository, t
 	if err != nil {
 		return Artifact{}, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // what is left lies in the temporary folder
 	if err := os.WriteFile(filepath.Join(dir, "schema.sql"), []byte(sql), 0o600); err != nil {
 		return Artifact{}, err
 	}

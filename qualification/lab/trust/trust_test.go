@@ -34,14 +34,14 @@ func TestAServersCertificateIsTrustedThroughItsAuthorityForItsNamesOnly(t *testi
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	go func() {
 		for {
 			connection, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go func(c net.Conn) { io.Copy(io.Discard, c); c.Close() }(connection)
+			go func(c net.Conn) { _, _ = io.Copy(io.Discard, c); _ = c.Close() }(connection)
 		}
 	}()
 	cases := map[string]struct {
@@ -62,7 +62,7 @@ func TestAServersCertificateIsTrustedThroughItsAuthorityForItsNamesOnly(t *testi
 			pool.AppendCertsFromPEM(c.authority.PEM())
 			connection, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{RootCAs: pool, ServerName: c.name})
 			if err == nil {
-				connection.Close()
+				_ = connection.Close()
 			}
 			if (err == nil) != c.trusted {
 				t.Errorf("got %v, want trusted %v", err, c.trusted)

@@ -53,7 +53,7 @@ func TestTestsAreNamedAfterScenarios(t *testing.T) {
 
 func TestSuiteRefusals(t *testing.T) {
 	cases := map[string]struct{ old, new, want string }{
-		"should refuse an unknown field":                 {"summary: One.", "sumary: One.", "s.yaml:5: suites[0].sumary: it is no field, did you mean summary?"},
+		"should refuse an unknown field":                 {"summary: One.", "summry: One.", "s.yaml:5: suites[0].summry: it is no field, did you mean summary?"},
 		"should refuse another kind":                     {"kind: Suites", "kind: Suite", "it must have apiVersion"},
 		"should refuse a suite given twice":              {"name: lifecycle", "name: data-plane", "the suite data-plane is claimed by data-plane already"},
 		"should refuse a phase that two suites own":      {"name: upgrade", "name: first", "the phase first is claimed by data-plane already"},

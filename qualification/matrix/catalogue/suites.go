@@ -4,6 +4,7 @@
 package catalogue
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -186,7 +187,8 @@ func refuse(path, format string, arguments ...any) error {
 }
 
 func named(name string, err error) error {
-	if refusal, ok := err.(*document.Error); ok {
+	var refusal *document.Error
+	if errors.As(err, &refusal) {
 		refusal.Document = name
 	}
 	return err

@@ -40,14 +40,29 @@ type file struct {
 	size int64
 }
 
+// Stat returns the file, which describes itself.
 func (f *file) Stat() (fs.FileInfo, error) { return f, nil }
-func (f *file) Close() error               { return nil }
-func (f *file) Name() string               { return f.name }
-func (f *file) Size() int64                { return f.size }
-func (f *file) Mode() fs.FileMode          { return 0o444 }
-func (f *file) ModTime() time.Time         { return time.Time{} }
-func (f *file) IsDir() bool                { return false }
-func (f *file) Sys() any                   { return nil }
+
+// Close has nothing to close.
+func (f *file) Close() error { return nil }
+
+// Name is the path under which the file was opened.
+func (f *file) Name() string { return f.name }
+
+// Size is the length of the changed content in bytes.
+func (f *file) Size() int64 { return f.size }
+
+// Mode says that the file is regular and cannot be written.
+func (f *file) Mode() fs.FileMode { return 0o444 }
+
+// ModTime is the zero time: the change is not made.
+func (f *file) ModTime() time.Time { return time.Time{} }
+
+// IsDir says that it is no folder.
+func (f *file) IsDir() bool { return false }
+
+// Sys is nothing: no system has the file.
+func (f *file) Sys() any { return nil }
 
 // Stale returns what must be written so that the generated files stand in the repository, sorted by path, and nothing
 // where they do.

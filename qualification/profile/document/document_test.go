@@ -45,7 +45,7 @@ func TestAGoodDocumentIsRead(t *testing.T) {
 
 func TestRefusalsNameTheLineTheFieldAndTheRemedy(t *testing.T) {
 	cases := map[string]struct{ document, want string }{
-		"should refuse an unknown field":           {"name: x\nnmae: y\n", "f.yaml:2: nmae: it is no field, did you mean name?"},
+		"should refuse an unknown field":           {"name: x\nnames: y\n", "f.yaml:2: names: it is no field, did you mean name?"},
 		"should list the fields there are":         {"zzzzzz: y\n", "use one of: count, every, inner, list, name, yes"},
 		"should refuse an unknown nested field":    {"list:\n  - words: []\n    bond: 3\n", "f.yaml:3: list[0].bond: it is no field, did you mean bound?"},
 		"should refuse a field given twice":        {"name: x\nname: y\n", "f.yaml:2: name: it is given twice, first on line 1"},

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -62,7 +63,7 @@ func readJournal(source io.Reader, database string, since time.Time) (*Journal, 
 	reader := bufio.NewReaderSize(source, 1<<20)
 	for number := 1; ; number++ {
 		text, err := reader.ReadString('\n')
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return journal, nil
 		}
 		if err != nil {

@@ -195,15 +195,19 @@ func runUntil(step Step, command *exec.Cmd) (string, error) {
 			output.WriteString(scanner.Text() + "\n")
 			if matchLine(last, strings.TrimRight(scanner.Text(), " \t")) {
 				interrupted = true
-				syscall.Kill(-command.Process.Pid, syscall.SIGINT)
+				_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // refused where it has ended by itself
 			}
 		}
 	})
 	err := command.Wait()
-	writer.Close()
+	_ = writer.Close() // a pipe closes without fail
 	reading.Wait()
 	if !interrupted {
-		return output.String(), fmt.Errorf("line %d: %s ended (%v) before it printed %q:\n%s", step.Line, step.Command, err, last, indent(strings.Split(output.String(), "\n")))
+		how := "without an error"
+		if err != nil {
+			how = err.Error()
+		}
+		return output.String(), fmt.Errorf("line %d: %s ended (%s) before it printed %q:\n%s", step.Line, step.Command, how, last, indent(strings.Split(output.String(), "\n")))
 	}
 	if err := Matches(step.Expected, output.String()); err != nil {
 		return output.String(), fmt.Errorf("line %d: %s\n%w", step.Line, step.Command, err)

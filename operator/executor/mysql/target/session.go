@@ -92,7 +92,7 @@ func (s *Session) Texts(ctx context.Context, query string, args ...any) (columns
 	if err != nil {
 		return nil, nil, err
 	}
-	defer result.Close()
+	defer func() { _ = result.Close() }()
 	if columns, err = result.Columns(); err != nil {
 		return nil, nil, err
 	}

@@ -95,7 +95,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
-	defer r.conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = r.conn.Close(context.WithoutCancel(ctx)) }() // a session that ends has nothing to lose
 	if err := r.lock(ctx); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (r *run) connect(ctx context.Context) error {
 	settings := planner.Settings + "; SET client_connection_check_interval = '" + checkInterval + "'; SET statement_timeout = 0" +
 		fmt.Sprintf("; SET lock_timeout = %d", r.request.LockTimeout.Milliseconds())
 	if _, err := r.conn.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
-		r.conn.Close(context.WithoutCancel(ctx))
+		_ = r.conn.Close(context.WithoutCancel(ctx))
 		return target.Statement(ctx, "preparing the session", err)
 	}
 	return nil

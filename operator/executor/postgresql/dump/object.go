@@ -93,7 +93,7 @@ func (c *cursor) created(kind string, prefixes []string) (Object, bool) {
 		return Object{}, false
 	}
 	c.optional(prefixes...)
-	if !c.accept(strings.Fields(kind)...) && !(kind == "FOREIGN TABLE" && c.accept("TABLE")) {
+	if !c.accept(strings.Fields(kind)...) && (kind != "FOREIGN TABLE" || !c.accept("TABLE")) {
 		return Object{}, false
 	}
 	c.optional("IF NOT EXISTS")

@@ -86,7 +86,6 @@ func dropMetaCommands(text string) string {
 
 type parser struct {
 	entries []Entry
-	current *Entry
 	// pending holds the tokens since the last header.
 	tokens []Token
 	// cuts are the headers found, with the number of tokens before each.

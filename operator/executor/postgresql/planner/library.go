@@ -247,12 +247,12 @@ func generate(ctx context.Context, from, to *session) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer a.Close()
+	defer func() { _ = a.Close() }()
 	b, err := database(to)
 	if err != nil {
 		return nil, err
 	}
-	defer b.Close()
+	defer func() { _ = b.Close() }()
 	plan, err := diff.Generate(ctx, diff.DBSchemaSource(a), diff.DBSchemaSource(b), diff.WithDoNotValidatePlan(),
 		diff.WithLogger(silent{}), diff.WithRandReader(&constantReader{}), diff.WithNoConcurrentIndexOps())
 	if err != nil {
@@ -298,7 +298,14 @@ type silent struct{}
 
 var _ log.Logger = silent{}
 
+// Errorf says nothing: an error comes back as one.
 func (silent) Errorf(string, ...any) {}
-func (silent) Warnf(string, ...any)  {}
-func (silent) Infof(string, ...any)  {}
+
+// Warnf says nothing.
+func (silent) Warnf(string, ...any) {}
+
+// Infof says nothing.
+func (silent) Infof(string, ...any) {}
+
+// Debugf says nothing.
 func (silent) Debugf(string, ...any) {}

@@ -164,7 +164,7 @@ func extensionStatement(statement string) (string, bool) {
 		return "DROP EXTENSION " + n, ok && i+1 == len(tokens)
 	case word(0, "COMMENT", "ON", "EXTENSION"):
 		n, ok := name(3)
-		if !ok || !word(4, "IS") || len(tokens) != 6 || !(tokens[5].Is("NULL") || tokens[5].Kind == dump.String && tokens[5].Text[0] == '\'') {
+		if !ok || !word(4, "IS") || len(tokens) != 6 || !tokens[5].Is("NULL") && (tokens[5].Kind != dump.String || tokens[5].Text[0] != '\'') {
 			return "", false
 		}
 		return "COMMENT ON EXTENSION " + n + " IS " + tokens[5].Text, true

@@ -186,7 +186,7 @@ func (s *Server) makeRoles(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reach the scratch server: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err := conn.PgConn().Exec(ctx, sql.String()).ReadAll(); err != nil {
 		return fmt.Errorf("make the roles of the target on the scratch server: %w", err)
 	}
@@ -223,7 +223,7 @@ func (s *Server) administer(ctx context.Context, sql string) error {
 	if err != nil {
 		return fmt.Errorf("reach the scratch server: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err := conn.Exec(ctx, sql); err != nil {
 		return fmt.Errorf("prepare a scratch database: %w", err)
 	}

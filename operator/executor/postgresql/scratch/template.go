@@ -127,7 +127,7 @@ func (s *Server) copyTree(from, to string) error {
 		if err != nil {
 			return err
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }()
 		return s.write(into, file)
 	})
 }

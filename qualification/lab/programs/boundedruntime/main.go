@@ -75,10 +75,10 @@ func parse(arguments []string) target {
 			}
 		}
 	}
-	switch {
-	case verb == "create" || verb == "run":
+	switch verb {
+	case "create", "run":
 		return target{file: filepath.Join(bundle, "config.json"), inner: true}
-	case verb == "exec":
+	case "exec":
 		return target{file: process}
 	}
 	return target{}

@@ -78,19 +78,19 @@ func (f *forwarder) serve(listener net.Listener) error {
 }
 
 func (f *forwarder) forward(client net.Conn) {
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	server := f.dial()
 	if server == nil {
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		io.Copy(server, client)
+		_, _ = io.Copy(server, client) // a side that breaks off ends the connection, and that is all there is to tell
 		closeWrite(server)
 	}()
-	io.Copy(client, server)
+	_, _ = io.Copy(client, server)
 	closeWrite(client)
 	<-done
 }
@@ -111,6 +111,6 @@ func (f *forwarder) dial() net.Conn {
 
 func closeWrite(connection net.Conn) {
 	if tcp, ok := connection.(*net.TCPConn); ok {
-		tcp.CloseWrite()
+		_ = tcp.CloseWrite() // refused where the side has gone
 	}
 }

@@ -54,36 +54,42 @@ func TestADeadBackendIsSkipped(t *testing.T) {
 			if err != nil {
 				return
 			}
-			io.Copy(connection, connection)
-			connection.Close()
+			_, _ = io.Copy(connection, connection) // what is missing is missed by the client
+			_ = connection.Close()
 		}
 	}()
 	dead := listen(t)
-	dead.Close()
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
 	f := &forwarder{}
 	list := []string{dead.Addr().String(), alive.Addr().String()}
 	f.backends.Store(&list)
 	front := listen(t)
-	go f.serve(front)
+	go func() { _ = f.serve(front) }() // until the test closes it
 	for range 4 {
 		client, err := net.Dial("tcp", front.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		io.WriteString(client, "hello")
-		client.(*net.TCPConn).CloseWrite()
+		if _, err := io.WriteString(client, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
 		answer, err := io.ReadAll(client)
 		if err != nil || string(answer) != "hello" {
 			t.Fatalf("got %q, %v", answer, err)
 		}
-		client.Close()
+		_ = client.Close()
 	}
 }
 
 func TestAConnectionEndsWhereNoBackendIsKnown(t *testing.T) {
 	f := &forwarder{}
 	front := listen(t)
-	go f.serve(front)
+	go func() { _ = f.serve(front) }() // until the test closes it
 	client, err := net.Dial("tcp", front.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +106,9 @@ func TestTheLastListStaysWhereTheFileIsGone(t *testing.T) {
 	}
 	f := &forwarder{}
 	f.load(path)
-	os.Remove(path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
 	f.load(path)
 	if got := len(*f.backends.Load()); got != 2 {
 		t.Errorf("got %d backends, want 2", got)
@@ -113,6 +121,6 @@ func listen(t *testing.T) net.Listener {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() })
+	t.Cleanup(func() { _ = listener.Close() })
 	return listener
 }

@@ -46,7 +46,9 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	os.Unsetenv("MYSQL_PASSWORD")
+	if err := os.Unsetenv("MYSQL_PASSWORD"); err != nil {
+		return fmt.Errorf("keep the password from the server: %w", err)
+	}
 	return syscall.Exec(server, append(serverArguments(settings.data), arguments...), os.Environ())
 }
 
@@ -93,7 +95,7 @@ func accounts(s settings) string {
 
 // initialise makes the data directory beside its final place and renames it, so that a stop in the middle leaves no
 // half-made one that a second start would take for a whole one.
-func initialise(s settings) error {
+func initialise(s settings) (err error) {
 	if s.password == "" {
 		return errors.New("MYSQL_PASSWORD is empty: give the administrator a password")
 	}
@@ -105,7 +107,7 @@ func initialise(s settings) error {
 	if err := os.WriteFile(file, []byte(accounts(s)), 0o600); err != nil {
 		return fmt.Errorf("hand the account to the server: %w", err)
 	}
-	defer os.Remove(file)
+	defer func() { err = errors.Join(err, os.Remove(file)) }() // the password must not stay on the disk
 	command := exec.Command(server, "--no-defaults", "--initialize-insecure", "--datadir="+making, "--init-file="+file, "--secure-file-priv=NULL", "--log-error-verbosity=1")
 	command.Stderr = os.Stderr
 	if err := command.Run(); err != nil {

@@ -32,7 +32,9 @@ func run(arguments []string) error {
 	if err != nil || len(found) != 1 {
 		return fmt.Errorf("expected one PostgreSQL under %s, found %d", binaries, len(found))
 	}
-	os.Setenv("PATH", found[0]+":"+os.Getenv("PATH"))
+	if err := os.Setenv("PATH", found[0]+":"+os.Getenv("PATH")); err != nil {
+		return fmt.Errorf("put the programs of PostgreSQL into PATH: %w", err)
+	}
 	if len(arguments) > 0 && !strings.HasPrefix(arguments[0], "-") {
 		program, err := exec.LookPath(arguments[0])
 		if err != nil {
@@ -51,7 +53,9 @@ func run(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	os.Unsetenv("POSTGRES_PASSWORD")
+	if err := os.Unsetenv("POSTGRES_PASSWORD"); err != nil {
+		return fmt.Errorf("keep the password from the server: %w", err)
+	}
 	server := []string{"postgres", "-D", settings.data,
 		"-c", "listen_addresses=*", "-c", "unix_socket_directories=/tmp", "-c", "jit=off"}
 	return syscall.Exec(filepath.Join(found[0], "postgres"), append(server, arguments...), os.Environ())
@@ -88,7 +92,7 @@ func settingsFrom(environment func(string) string) (settings, error) {
 
 // initialise builds the cluster beside its final place and renames it, so that a stop in the middle leaves no
 // half-made cluster that a second start would take for a whole one.
-func initialise(binaries string, s settings) error {
+func initialise(binaries string, s settings) (err error) {
 	if s.password == "" {
 		return errors.New("POSTGRES_PASSWORD is empty: give the superuser a password")
 	}
@@ -100,7 +104,7 @@ func initialise(binaries string, s settings) error {
 	if err := os.WriteFile(passwordFile, []byte(s.password+"\n"), 0o600); err != nil {
 		return fmt.Errorf("hand the password to initdb: %w", err)
 	}
-	defer os.Remove(passwordFile)
+	defer func() { err = errors.Join(err, os.Remove(passwordFile)) }() // the password must not stay on the disk
 	initdb := exec.Command(filepath.Join(binaries, "initdb"), "-D", making, "-U", s.user, "-E", "UTF8",
 		"--locale=C.UTF-8", "--data-checksums", "--auth-local=trust", "--auth-host=scram-sha-256", "--pwfile="+passwordFile, "--no-sync")
 	initdb.Stderr = os.Stderr
