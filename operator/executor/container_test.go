@@ -23,6 +23,9 @@ const image = "ptah.local/postgresql:17"
 // mysqlImage carries MySQL 9.7 and its programs. It is built by "ptah-qualify lab images", too.
 const mysqlImage = "ptah.local/mysql:9.7"
 
+// executorImage is what the executor's image is made on.
+const executorImage = "ptah.local/executor-base:17"
+
 // inside is what runs in a container, or what PTAH_TEST_INSIDE narrows it to.
 func inside(tests string) string {
 	if pattern := os.Getenv("PTAH_TEST_INSIDE"); pattern != "" {
@@ -39,7 +42,13 @@ func TestInContainer(t *testing.T) {
 
 // TestMySQLInContainer does the same for MySQL 9.7.
 func TestMySQLInContainer(t *testing.T) {
-	runInside(t, mysqlImage, inside("TestMySQLCases|TestMySQLApply|TestMySQLProgram"), "PTAH_TEST_MYSQL")
+	runInside(t, mysqlImage, inside("TestMySQLCases|TestMySQLPairs|TestMySQLApply"), "PTAH_TEST_MYSQL")
+}
+
+// TestExecutorImageInContainer runs ptah on MySQL as the executor's image has it: with the server in a folder of its own,
+// beside PostgreSQL and the libraries of another release.
+func TestExecutorImageInContainer(t *testing.T) {
+	runInside(t, executorImage, inside("TestMySQLProgram"), "PTAH_TEST_MYSQL")
 }
 
 // programFolder is where testProgram puts what it builds; TestMain removes it.
@@ -77,8 +86,9 @@ func runInside(t *testing.T, image, tests, variable string) {
 		ContainerRequest: testcontainers.ContainerRequest{
 			Image:      image,
 			Entrypoint: []string{"/tmp/executor.test", "-test.v", "-test.run", tests},
-			Env:        map[string]string{variable: "1", "PTAH_SCRATCH_DIR": "/scratch", "TMPDIR": "/scratch"},
-			Files:      []testcontainers.ContainerFile{{HostFilePath: program, ContainerFilePath: "/tmp/executor.test", FileMode: 0o755}},
+			Env: map[string]string{variable: "1", "PTAH_SCRATCH_DIR": "/scratch", "TMPDIR": "/scratch",
+				"PTAH_TEST_PAIRS": os.Getenv("PTAH_TEST_PAIRS"), "PTAH_TEST_SEED": os.Getenv("PTAH_TEST_SEED")},
+			Files: []testcontainers.ContainerFile{{HostFilePath: program, ContainerFilePath: "/tmp/executor.test", FileMode: 0o755}},
 			HostConfigModifier: func(h *container.HostConfig) {
 				h.Tmpfs = map[string]string{"/scratch": "rw,size=4g,mode=1777"}
 				h.NetworkMode = "none"

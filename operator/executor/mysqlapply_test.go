@@ -266,7 +266,7 @@ func defaultsMySQL(t *testing.T, server *scratch.Server) {
 	defer restore()
 	for _, setting := range []string{"sql_select_limit = 1", "show_create_table_verbosity = 1", "sql_quote_show_create = 0", "foreign_key_checks = 0",
 		"default_storage_engine = MyISAM", "sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'", "time_zone = '+05:00'", "completion_type = 2", "autocommit = 0",
-		"show_create_table_skip_secondary_engine = 1", "show_gipk_in_create_table_and_information_schema = 0", "character_set_client = latin1",
+		"show_gipk_in_create_table_and_information_schema = 0", "character_set_client = latin1",
 		"collation_connection = latin1_bin", "group_concat_max_len = 4", "max_execution_time = 1"} {
 		name, _, _ := strings.Cut(setting, " ")
 		if _, err := admin.ExecContext(t.Context(), "SET GLOBAL "+setting); err != nil {

@@ -30,7 +30,7 @@ func (v Verdict) Allowed() bool { return v.Reason == "" }
 // Digest is the coordination digest of what a target names in a namespace.
 func Digest(namespace string, target ptahv1.DatabaseTargetSpec) (string, error) {
 	if target.RealmRef != nil {
-		return RealmDigest(string(target.Engine), target.RealmRef.Name)
+		return NameDigest(string(target.Engine), target.RealmRef.Name)
 	}
 	return KeyDigest(string(target.Engine), namespace, target.CoordinationKey)
 }

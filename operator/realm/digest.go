@@ -57,8 +57,8 @@ func KeyDigest(engine, namespace, key string) (string, error) {
 	}{contractVersion, canonical, namespace, key})
 }
 
-// Digest names the database of a cluster-scoped realm. It never equals a KeyDigest, because its fields differ.
-func Digest(engine, name string) (string, error) {
+// NameDigest names the database of a cluster-scoped realm. It never equals a KeyDigest, because its fields differ.
+func NameDigest(engine, name string) (string, error) {
 	canonical, err := CanonicalEngine(engine)
 	if err != nil {
 		return "", fmt.Errorf("coordination digest: %w", err)

@@ -148,7 +148,7 @@ func runLabImages(ctx context.Context, streams IOStreams, flags *labFlags, roles
 	}
 	defer func() { _ = connection.Close() }()
 	for _, role := range roles {
-		if role == catalog.ExecutorBase { // it becomes part of a product image and never runs in this engine
+		if role == catalog.ExecutorBase { // it becomes part of a product image and runs in this engine for tests only
 			if err := printExecutorBase(ctx, streams, images, version); err != nil {
 				return err
 			}

@@ -24,9 +24,9 @@ func NewTestCommand(streams IOStreams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "test [packages]",
 		Short: "Run the repository's unit, API server and container tests with the race detector",
-		Long: `test gets what the tests need (API server and etcd for envtest, the images of PostgreSQL and MySQL), then runs
-"go test -race" with PTAH_TEST_APISERVER=1 and PTAH_TEST_CONTAINERS=1, under which a test that cannot reach them fails
-instead of being skipped. It needs Docker and no cluster. Without packages it runs all.`,
+		Long: `test gets what the tests need (API server and etcd for envtest, the images of PostgreSQL, MySQL and the executor),
+then runs "go test -race" with PTAH_TEST_APISERVER=1 and PTAH_TEST_CONTAINERS=1, under which a test that cannot reach
+them fails instead of being skipped. It needs Docker and no cluster. Without packages it runs all.`,
 		Example: `  ptah-qualify test
   ptah-qualify test ./operator/schema/... ./chart`,
 		ValidArgsFunction: completeFolders,
@@ -62,7 +62,7 @@ func runTests(ctx context.Context, streams IOStreams, options *testOptions, pack
 		return labExit(err)
 	}
 	defer func() { _ = connection.Close() }()
-	for _, role := range []catalog.Role{catalog.PostgreSQL, catalog.MySQL} {
+	for _, role := range []catalog.Role{catalog.PostgreSQL, catalog.MySQL, catalog.ExecutorBase} {
 		if _, err := images.Prepare(ctx, connection, role, ""); err != nil {
 			return labExit(err)
 		}

@@ -202,7 +202,29 @@ func (p *plan) compute(ctx context.Context, how strategy) ([]string, error) {
 	defer work.Close()
 	p.fresh = false
 	a := attempt{work: work, have: p.have, want: p.want}
-	return a.compute(ctx, how)
+	statements, err := a.compute(ctx, how)
+	if err != nil {
+		return nil, err
+	}
+	return statements, p.checkReached(ctx)
+}
+
+// checkReached compares what the database holds now with what is desired. It reads in a session of its own: the one that
+// ran the statements may have a mode under which the server prints in another way.
+func (p *plan) checkReached(ctx context.Context) error {
+	reader, err := p.server.Owner(ctx)
+	if err != nil {
+		return fmt.Errorf("open the clone: %w", err)
+	}
+	defer reader.Close()
+	now, err := observe.Dump(ctx, reader)
+	if err != nil {
+		return err
+	}
+	if left := dump.Compare(now, p.want); len(left) > 0 {
+		return &incompleteError{now, left}
+	}
+	return nil
 }
 
 // refusal names the categories of what no strategy could do, or of everything that differs where none got that far.
@@ -303,5 +325,5 @@ func (p *plan) rehearse(ctx context.Context, data []byte) error {
 			return fmt.Errorf("rehearse the plan: %w", err)
 		}
 	}
-	return checkReached(ctx, work, p.want)
+	return p.checkReached(ctx)
 }

@@ -1,0 +1,1 @@
+CREATE TABLE t(id bigint PRIMARY KEY, parent bigint, CONSTRAINT f FOREIGN KEY (parent) REFERENCES t(id) ON DELETE SET NULL);
