@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -54,6 +55,23 @@ func realmOf(object client.Object) []string {
 		return nil
 	}
 	return []string{schema.Spec.Target.RealmRef.Name}
+}
+
+// Cached is the transform of the manager's cache for PtahSchemas: of each it keeps what names it and what the census
+// looks at. The reconciler reads the rest live, so that status and plans of a whole cluster take no memory.
+func Cached(object any) (any, error) {
+	schema, ok := object.(*ptahv1.PtahSchema)
+	if !ok {
+		return object, nil
+	}
+	return &ptahv1.PtahSchema{
+		TypeMeta: schema.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: schema.Namespace, Name: schema.Name, UID: schema.UID, ResourceVersion: schema.ResourceVersion,
+			Generation: schema.Generation, CreationTimestamp: schema.CreationTimestamp, DeletionTimestamp: schema.DeletionTimestamp,
+		},
+		Spec: ptahv1.PtahSchemaSpec{Target: schema.Spec.Target, Suspend: schema.Spec.Suspend},
+	}, nil
 }
 
 func claimant(schema *ptahv1.PtahSchema) realm.Claimant {

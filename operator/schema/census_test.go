@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
+	"ptah.run/ptah/operator/operation/result"
+	"ptah.run/ptah/operator/plan/report"
 )
 
 const otherName = "orders-by-mistake"
@@ -228,6 +231,21 @@ func TestAConflictUsesNoApprovalAndRetiresThePlan(t *testing.T) {
 	}
 }
 
+func TestAConflictEndsTheRetriesOfAFailure(t *testing.T) {
+	w := newWorld(t)
+	w.create(newSchema())
+	r := w.reconciler()
+	w.broken = &result.Error{Code: result.ErrorPtah, Message: "Observe failed", Problem: &report.Problem{Code: report.CodeConnection, Message: "away"}}
+	w.refreshed(r)
+	w.rival()
+	w.mustPass(r)
+	s := w.get()
+	blockedBy(t, s, ptahv1.ReasonRealmConflict, "2 resources")
+	if got := condition(s, ptahv1.ConditionReconciliationFailed); got != "Unknown/RealmConflict" || s.Status.FailedAttempts != 0 {
+		t.Errorf("ReconciliationFailed is %s after %d attempts", got, s.Status.FailedAttempts)
+	}
+}
+
 func TestARealmThatDoesNotAdmitTheResourceBlocksItUntilItDoes(t *testing.T) {
 	for name, test := range map[string]struct {
 		grant func(*world)
@@ -377,6 +395,35 @@ func TestOnlyAChangedClaimWakesTheOthers(t *testing.T) {
 	}
 	if !claimChanged.Delete(event.DeleteEvent{Object: newSchema()}) {
 		t.Error("a deleted resource wakes the others")
+	}
+}
+
+func TestTheCacheKeepsWhatTheCensusLooksAtAndNothingElse(t *testing.T) {
+	now := metav1.Now()
+	for name, change := range map[string]func(*ptahv1.PtahSchema){
+		"a claim": func(*ptahv1.PtahSchema) {}, "a claim on a realm": inRealm, "a declaration": shared,
+		"a suspension": func(s *ptahv1.PtahSchema) { s.Spec.Suspend = true },
+		"a deletion":   func(s *ptahv1.PtahSchema) { s.DeletionTimestamp = &now },
+	} {
+		whole := newSchema(change, func(s *ptahv1.PtahSchema) {
+			s.UID, s.Generation, s.ResourceVersion = "uid", 3, "7"
+			s.Annotations = map[string]string{"note": "long"}
+			s.Status.Plan = &ptahv1.CurrentPlanStatus{Size: 1}
+		})
+		stored, err := Cached(whole)
+		kept, ok := stored.(*ptahv1.PtahSchema)
+		if err != nil || !ok {
+			t.Fatalf("%s: %T, %v", name, stored, err)
+		}
+		if !sameClaim(whole, kept) || !reflect.DeepEqual(claimant(whole), claimant(kept)) || client.ObjectKeyFromObject(whole) != client.ObjectKeyFromObject(kept) || kept.Generation != 3 || kept.ResourceVersion != "7" {
+			t.Errorf("%s: %+v", name, kept)
+		}
+		if kept.Status.Plan != nil || kept.Annotations != nil || kept.Spec.Desired.OCIRef != "" || whole.Status.Plan == nil {
+			t.Errorf("%s: the cache holds what nobody reads", name)
+		}
+	}
+	if other, err := Cached(&ptahv1.PtahRealm{}); err != nil || other == nil {
+		t.Errorf("another kind: %v, %v", other, err)
 	}
 }
 

@@ -155,6 +155,9 @@ func (p *pass) block(reason ptahv1.Reason, message string) {
 		p.set(name, unknown, reason, message)
 	}
 	p.set(ptahv1.ConditionPlanReady, no, reason, message)
+	if _, failed := conditionIs(p.schema, ptahv1.ConditionReconciliationFailed, yes); failed {
+		p.set(ptahv1.ConditionReconciliationFailed, unknown, reason, "What failed is not tried again while the resource is blocked.")
+	}
 }
 
 // suspension stops new work.

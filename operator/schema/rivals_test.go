@@ -75,8 +75,11 @@ func newTwoTenants(t *testing.T) *twoTenants {
 func (w *twoTenants) manage(coordination string) {
 	w.t.Helper()
 	mgr, err := ctrl.NewManager(server.Config(w.t), ctrl.Options{
-		Scheme: w.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Cache: cache.Options{ReaderFailOnMissingInformer: true},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)}, GracefulShutdownTimeout: ptr.To(10 * time.Second),
+		Cache: cache.Options{
+			ReaderFailOnMissingInformer: true, DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{&ptahv1.PtahSchema{}: {Transform: Cached}},
+		},
+		Scheme: w.client.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)}, GracefulShutdownTimeout: ptr.To(10 * time.Second),
 	})
 	if err != nil {
 		w.t.Fatal(err)

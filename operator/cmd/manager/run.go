@@ -106,7 +106,8 @@ func newManager(config *rest.Config, scheme *runtime.Scheme, s settings, logger 
 			ReaderFailOnMissingInformer: true,
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&batchv1.Job{}: {Label: labels.SelectorFromSet(labels.Set{ptahv1.LabelManagedBy: ptahv1.ManagedByValue})},
+				&batchv1.Job{}:       {Label: labels.SelectorFromSet(labels.Set{ptahv1.LabelManagedBy: ptahv1.ManagedByValue})},
+				&ptahv1.PtahSchema{}: {Transform: schema.Cached},
 			},
 		},
 		LeaderElection: s.leaderElect, LeaderElectionID: leaderLease, LeaderElectionNamespace: s.coordinationNamespace,
