@@ -141,7 +141,7 @@ func TestATargetIsTheDatabaseOfItsKeyOrOfItsRealm(t *testing.T) {
 		t.Errorf("a key gives %s, %v", byKey, err)
 	}
 	byRealm, err := Digest("team-a", granted("1", "team-a").Target)
-	if want, _ := RealmDigest("PostgreSQL", "orders"); err != nil || byRealm != want {
+	if want, _ := NameDigest("PostgreSQL", "orders"); err != nil || byRealm != want {
 		t.Errorf("a realm gives %s, %v", byRealm, err)
 	}
 	if elsewhere, _ := Digest("team-b", granted("1", "team-b").Target); elsewhere != byRealm {
