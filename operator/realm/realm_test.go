@@ -27,7 +27,7 @@ func TestADigestNamesOneDatabase(t *testing.T) {
 		}
 		return digest
 	}
-	realm, err := Digest("PostgreSQL", "orders")
+	realm, err := NameDigest("PostgreSQL", "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestADigestRefusesNamesThatCannotBe(t *testing.T) {
 		"a key that ends in a dot": func() (string, error) {
 			return KeyDigest("MySQL", "a", "k.")
 		},
-		"a realm with a slash": func() (string, error) { return Digest("MySQL", "a/b") },
+		"a realm with a slash": func() (string, error) { return NameDigest("MySQL", "a/b") },
 	} {
 		if digest, err := f(); err == nil {
 			t.Errorf("%s gives %s", name, digest)
