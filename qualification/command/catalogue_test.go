@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -177,7 +178,7 @@ func understood(root *cobra.Command, words []string) error {
 	if err := command.ValidateArgs(command.Flags().Args()); err != nil {
 		return err
 	}
-	return command.ValidateRequiredFlags()
+	return errors.Join(command.ValidateRequiredFlags(), command.ValidateFlagGroups())
 }
 
 func TestAPlanNamesCellsMinutesMachinesAndWhatIsNotRun(t *testing.T) {

@@ -31,13 +31,14 @@ func mustComplete(command *cobra.Command, flag string, complete completion) {
 func flagCompletions() map[string]completion {
 	return map[string]completion{
 		"api-port": cobra.NoFileCompletions, "at": cobra.NoFileCompletions, "by": cobra.NoFileCompletions,
-		"cells": completeFolders, "claims": completeEndings("yaml"), "control-planes": completeWords("1", "3"),
+		"certificate-identity": cobra.NoFileCompletions, "certificate-issuer": completeWords("https://token.actions.githubusercontent.com"), "cells": completeFolders, "claims": completeEndings("yaml"), "control-planes": completeWords("1", "3"),
 		"for": completeWords(purposes()...), "format": completeWords("text", "json"), "id": completeLabs, "identity": completeEndings("txt", "key"),
 		"image": cobra.NoFileCompletions, "key": completeEndings("pub", "pem"), "kubernetes": completeMinors, "machines": completeEndings("yaml"),
 		"manifest": completeFiles, "matrices": completeFolders, "output": completeFiles, "postgresql-port": cobra.NoFileCompletions,
 		"profile": completeProfileFlag, "reason": cobra.NoFileCompletions, "recipient": cobra.NoFileCompletions, "record": completeEndings("json"),
 		"registry-port": cobra.NoFileCompletions, "reports": completeFolders, "repository": completeFolders, "restricted": completeFiles,
 		"review": completeEndings("json"), "role": completeWords(roles()...), "run": completeRuns, "secret-file": completeFiles,
+		"sigstore-bundle": completeEndings("json"), "trusted-root": completeEndings("json"),
 		"source": completeWords(source.ModulesName, source.RegistryName), "subject": cobra.NoFileCompletions, "suites": completeEndings("yaml"),
 		"sum": cobra.NoFileCompletions, "until": completeWords(quickstartStages...), "verified": cobra.NoFileCompletions,
 		"verify-key": completeEndings("pub", "pem"), "version": cobra.NoFileCompletions, "workers": cobra.NoFileCompletions,

@@ -25,7 +25,7 @@ var (
 // calls are the command lines of ptah-qualify in an example, as words.
 func calls(example string) [][]string {
 	var found [][]string
-	for _, match := range exampleCall.FindAllStringSubmatch(strings.ReplaceAll(example, "\\\n", ""), -1) {
+	for _, match := range exampleCall.FindAllStringSubmatch(strings.ReplaceAll(example, "\\\n", " "), -1) {
 		call := match[1]
 		if at := callEnd.FindStringIndex(call); at != nil {
 			call = call[:at[0]]

@@ -225,7 +225,7 @@ func TestBadInputEndsInOneSentenceAndNothingHalfWritten(t *testing.T) {
 		"a record that is not there":          {[]string{"record", "verify", "--record", none, "--key", q.public}, ExitUsage, "there is no file"},
 		"a record that is none":               {[]string{"record", "verify", "--record", garbage, "--key", q.public}, ExitVerificationFailed, "does not verify"},
 		"an unsigned record":                  {[]string{"record", "verify", "--record", unsigned, "--key", q.public}, ExitVerificationFailed, "is not signed"},
-		"a verification without a key":        {[]string{"record", "verify", "--record", q.record}, ExitUsage, `"key" not set`},
+		"a verification without a key":        {[]string{"record", "verify", "--record", q.record}, ExitUsage, "[key sigstore-bundle] is required"},
 		"a verification by a private key":     {[]string{"record", "verify", "--record", q.record, "--key", q.key}, ExitUsage, `not a "PUBLIC KEY"`},
 		"a verification of a missing run":     {[]string{"record", "verify", "--record", q.record, "--key", q.public, "--run", none}, ExitUsage, "there is no folder"},
 		"a development record as acceptance":  {q.verify("--acceptance"), ExitVerificationFailed, "can not be an acceptance"},

@@ -48,7 +48,8 @@ func NewRecordCommand(streams IOStreams) *cobra.Command {
 file as DSSE envelopes. It binds the profile, the release manifest, the digests of images and chart, the clusters, the
 platforms (native or emulated), the source of the images, the commit of the harness and how that relates to the release.
 
-Keys are ed25519 or ECDSA P-256 in PEM files. Keyless signatures (sigstore) are not available here.`,
+Keys are ed25519 or ECDSA P-256 in PEM files. A record may also be signed without one, as a file, by a client of
+Sigstore ("cosign sign-blob --bundle"); record verify checks that too, and uses no network for either.`,
 		Example: `  ptah-qualify record create --run RUN
   ptah-qualify record sign --key qualification.key
   ptah-qualify record verify --key qualification.pub --run RUN`,

@@ -21,16 +21,19 @@ type verifyFlags struct {
 	record, run, profile, reports, matrices, manifest, repository string
 
 	keys       []string
+	keyless    keylessFlags
 	acceptance bool
 }
 
 func newRecordVerify(streams IOStreams) *cobra.Command {
 	var flags verifyFlags
 	command := &cobra.Command{
-		Use:   "verify --record FILE --key PUB [--run DIR] [--profile FILE [--matrices DIR]] [--reports DIR] [--manifest FILE] [--repository DIR]",
+		Use:   "verify --record FILE {--key PUB... | --sigstore-bundle FILE ...} [--run DIR] [--profile FILE [--matrices DIR]] [--reports DIR] [--manifest FILE] [--repository DIR]",
 		Short: "Check a record offline: signatures, consistency, evidence, profile, release and reports",
 		Long: `Verify checks the signatures of a record with the given public keys and that the record does not contradict
-itself. Each further flag checks more, and no flag uses the network:
+itself. A record that nobody keeps a key for is signed as a whole instead, by an identity that Sigstore vouched for:
+--sigstore-bundle, with the trusted root and the signer to believe. Each further flag checks more, and no flag uses
+the network:
 
   --run         hashes every byte of the evidence and judges it again
   --profile     demands that this is the profile that was judged under, with its exclusions
@@ -43,7 +46,10 @@ itself. Each further flag checks more, and no flag uses the network:
 It exits 6 where anything does not fit, and else with the exit code of the verdict that the record states: a record
 that is genuine and did not pass never exits 0.`,
 		Example: `  ptah-qualify record verify --record reports/quickstart/qualification-record.json --key reports/quickstart/qualification.pub
-  ptah-qualify record verify --record record.json --key release.pub --profile production --matrices matrices --acceptance`,
+  ptah-qualify record verify --record record.json --key release.pub --profile production --matrices matrices --acceptance
+  ptah-qualify record verify --record record.json --sigstore-bundle record.sigstore.json --trusted-root trusted_root.json \
+    --certificate-identity https://github.com/OWNER/REPOSITORY/.github/workflows/qualification.yaml@refs/tags/v0.2.4 \
+    --certificate-issuer https://token.actions.githubusercontent.com`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			verified, err := verifyRecord(command.Context(), flags)
@@ -63,7 +69,8 @@ that is genuine and did not pass never exits 0.`,
 	command.Flags().StringVar(&flags.manifest, "manifest", "", "release manifest that the record must bind")
 	command.Flags().StringVar(&flags.repository, "repository", "", "git repository, to check how harness and release relate")
 	command.Flags().BoolVar(&flags.acceptance, "acceptance", false, "demand that the record accepts the release")
-	mustRequire(command, "key")
+	flags.keyless.register(command)
+	command.MarkFlagsOneRequired("key", "sigstore-bundle")
 	return command
 }
 
@@ -88,6 +95,9 @@ func verifyRecord(ctx context.Context, flags verifyFlags) (*record.Verified, err
 func (f verifyFlags) checks(ctx context.Context) (checks record.Checks, err error) {
 	checks.Acceptance = f.acceptance
 	if checks.Keys, err = readVerifiers(f.keys); err != nil {
+		return checks, err
+	}
+	if checks.Whole, err = f.keyless.check(); err != nil {
 		return checks, err
 	}
 	for _, dir := range []string{f.run, f.reports, f.matrices, f.repository} {

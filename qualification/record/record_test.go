@@ -1,10 +1,12 @@
 package record_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -361,5 +363,57 @@ func TestTheSameRunGivesTheSameStatements(t *testing.T) {
 	}
 	if encoded[0] != encoded[1] {
 		t.Error("two records of the same evidence differ")
+	}
+}
+
+func TestAFileThatIsSignedAsAWholeNeedsNoKey(t *testing.T) {
+	ctx := context.Background()
+	s := sign(t, dossiertest.Passing(t), record.Ed25519)
+	d, err := dossier.Load(s.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := record.Create(d, record.Options{Time: time.Unix(0, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsigned, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	vouched := func(over []byte) func([]byte) (string, error) {
+		return func(data []byte) (string, error) {
+			if !bytes.Equal(data, over) {
+				return "", errors.New("the signature is over something else")
+			}
+			return "somebody", nil
+		}
+	}
+	for name, data := range map[string][]byte{"an unsigned record": unsigned, "a record that is signed too": s.data} {
+		verified, err := record.Verify(ctx, data, record.Checks{Whole: vouched(data), Evidence: evidenceIn(s.run)})
+		if err != nil || !slices.Equal(verified.Keys, []string{"somebody"}) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	both, err := record.Verify(ctx, s.data, record.Checks{Whole: vouched(s.data), Keys: []*record.Verifier{s.key}})
+	if err != nil || len(both.Keys) != 2 {
+		t.Errorf("both: %v", err)
+	}
+	for name, test := range map[string]struct {
+		data   []byte
+		checks record.Checks
+		want   record.Code
+	}{
+		"a signature over something else":       {unsigned, record.Checks{Whole: vouched(s.data)}, record.RefusedKey},
+		"something else beside a good key":      {s.data, record.Checks{Whole: vouched(unsigned), Keys: []*record.Verifier{s.key}}, record.RefusedKey},
+		"no key in a record that needs it too":  {unsigned, record.Checks{Whole: vouched(unsigned), Keys: []*record.Verifier{s.key}}, record.RefusedUnsigned},
+		"the evidence of nothing":               {unsigned, record.Checks{Whole: vouched(unsigned), Evidence: evidenceIn(t.TempDir())}, record.RefusedEvidence},
+		"neither a key nor a whole":             {unsigned, record.Checks{}, record.RefusedKey},
+		"a development record as an acceptance": {unsigned, record.Checks{Whole: vouched(unsigned), Acceptance: true}, record.RefusedPurpose},
+	} {
+		_, err := record.Verify(ctx, test.data, test.checks)
+		if code := refusal(t, err); code != test.want {
+			t.Errorf("%s: refused as %s (%v), want %s", name, code, err, test.want)
+		}
 	}
 }
