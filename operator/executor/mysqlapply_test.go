@@ -75,14 +75,19 @@ func (b *mysqlBench) exec(sql string) {
 	}
 }
 
-func (b *mysqlBench) fingerprint() string {
+func (b *mysqlBench) read() (*observe.State, error) {
 	b.t.Helper()
 	s, err := target.Open(b.t.Context(), b.server.Config("app", b.name), 0)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	defer s.Close()
-	state, err := observe.Read(b.t.Context(), s, nil)
+	return observe.Read(b.t.Context(), s, nil)
+}
+
+func (b *mysqlBench) fingerprint() string {
+	b.t.Helper()
+	state, err := b.read()
 	if err != nil {
 		b.t.Fatal(err, failure.Detail(err))
 	}
@@ -409,6 +414,28 @@ func interruptMySQL(t *testing.T, server *scratch.Server) {
 		b.expect(second, report.OutcomeFailed, report.CodeLockTimeout, 0)
 		if out := <-first; out.Outcome != report.OutcomeApplied {
 			t.Errorf("the first apply: %+v", out)
+		}
+	})
+
+	t.Run("should let nobody read what may still change", func(t *testing.T) {
+		b := newMySQLBench(t, server, "DROP TABLE `other`")
+		other, err := target.Open(t.Context(), server.Config("app", b.name), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		if _, _, err := other.Texts(t.Context(), "SELECT GET_LOCK('"+observe.SchemaLock(b.name)+"', 1)"); err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.read()
+		if problem := failure.Problem(err); err == nil || problem.Code != report.CodeLockTimeout || !strings.Contains(problem.Message, "would not be final") {
+			t.Errorf("a reading while another session holds the lock ended with %v", err)
+		}
+		if _, _, err := other.Texts(t.Context(), "SELECT RELEASE_LOCK('"+observe.SchemaLock(b.name)+"')"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.read(); err != nil {
+			t.Errorf("a reading once the lock is free: %v", err)
 		}
 	})
 

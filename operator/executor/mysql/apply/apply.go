@@ -125,7 +125,7 @@ func (r *run) decode() error {
 	return nil
 }
 
-// takeLock takes the named lock of schema changes of this database. Names belong to the whole server.
+// takeLock takes the named lock of schema changes of this database.
 func (r *run) takeLock(ctx context.Context) error {
 	const doing = "waiting for another schema change of this database"
 	// The server's own spelling of the name: where letter case does not matter, two URLs may lead to one database.
@@ -133,7 +133,7 @@ func (r *run) takeLock(ctx context.Context) error {
 	if err := r.session.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {
 		return target.Statement(ctx, doing, err)
 	}
-	r.lock = "ptah:" + report.Digest([]byte(database))[len("sha256:"):][:40]
+	r.lock = observe.SchemaLock(database)
 	var got *int64
 	if err := r.session.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", r.lock, target.Seconds(r.request.LockTimeout)).Scan(&got); err != nil {
 		return target.Statement(ctx, doing, err)

@@ -60,6 +60,9 @@ func Read(ctx context.Context, s *target.Session, exclude []string) (*State, err
 	if err := state.facts(ctx, s); err != nil {
 		return nil, err
 	}
+	if err := quiet(ctx, s, state.Database); err != nil {
+		return nil, err
+	}
 	patterns, err := state.Server.Patterns(exclude)
 	if err != nil {
 		return nil, err
