@@ -25,6 +25,9 @@ import (
 // endLimit bounds the wait for the answer to a statement that was told to stop.
 const endLimit = 30 * time.Second
 
+// unlockLimit bounds the wait for the answer to a lock that is given back.
+const unlockLimit = 5 * time.Second
+
 // Request is what to apply and where.
 type Request struct {
 	Target *target.Target
@@ -89,6 +92,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.takeLock(ctx); err != nil {
 		return err
 	}
+	defer r.giveLock(ctx)
 	if err := r.prove(ctx); err != nil {
 		return err
 	}
@@ -142,6 +146,15 @@ func (r *run) takeLock(ctx context.Context) error {
 		return failure.New(report.CodeLockTimeout, "a lock was not granted in time while "+doing)
 	}
 	return nil
+}
+
+// giveLock gives the lock back before the session ends, because a server ends a session some time after its client left
+// and the next reading would still see the lock. Where it cannot, the end of the session does.
+func (r *run) giveLock(ctx context.Context) {
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockLimit)
+	defer cancel()
+	var given *int64
+	_ = r.session.QueryRowContext(end, "SELECT RELEASE_LOCK(?)", r.lock).Scan(&given)
 }
 
 // holdsLock finds out that this very connection holds the lock. Behind a proxy that hands a session from one connection

@@ -33,6 +33,9 @@ const checkInterval = "500ms"
 // endLimit bounds the last words with the server: a commit, or a rollback after an interruption.
 const endLimit = 30 * time.Second
 
+// unlockLimit bounds the wait for the answer to a lock that is given back.
+const unlockLimit = 5 * time.Second
+
 // Request is what to apply and where.
 type Request struct {
 	Target *target.Target
@@ -99,6 +102,7 @@ func (r *run) run(ctx context.Context) error {
 	if err := r.lock(ctx); err != nil {
 		return err
 	}
+	defer r.unlock(ctx)
 	before, err := r.prove(ctx)
 	if err != nil {
 		return err
@@ -172,6 +176,14 @@ func (r *run) lock(ctx context.Context) error {
 		return target.Statement(ctx, "waiting for another schema change of this database", err)
 	}
 	return nil
+}
+
+// unlock gives the lock back before the session ends, because a server ends a session some time after its client left and
+// the next reading would still see the lock. Where it cannot, the end of the session does.
+func (r *run) unlock(ctx context.Context) {
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockLimit)
+	defer cancel()
+	_, _ = r.conn.Exec(end, "SELECT pg_catalog.pg_advisory_unlock($1)", observe.SchemaLock)
 }
 
 // holdsLock finds out that the backend of this very moment holds the lock. Behind a pooler that hands a session from
