@@ -137,7 +137,8 @@ func (p *person) followMySQL(server *scratch.Server, schema string) {
 	}{
 		"rows":                       {"CREATE TABLE a (x int); INSERT INTO a VALUES (1);", report.CodeUnsupported},
 		"the database's defaults":    {"ALTER DATABASE CHARACTER SET latin1;", report.CodeUnsupported},
-		"the database's encryption":  {"CREATE TABLE a (x int); ALTER DATABASE ENCRYPTION 'Y';", report.CodeUnsupported},
+		"the database's encryption":  {"CREATE TABLE a (x int); ALTER DATABASE program ENCRYPTION = 'Y';", report.CodeUnsupported},
+		"a library":                  {"CREATE LIBRARY l LANGUAGE JAVASCRIPT AS 'export function f() { return 1 }';", report.CodeUnsupported},
 		"an event that ends":         {"CREATE EVENT e ON SCHEDULE EVERY 1 DAY ENDS '2040-01-01 00:00:00' DO SELECT 1;", report.CodeUnsupported},
 		"an event that happens once": {"CREATE EVENT e ON SCHEDULE AT '2040-01-01 00:00:00' DO SELECT 1;", report.CodeUnsupported},
 		"no SQL":                     {"CREATE TABEL a (x int);", report.CodeInvalidSchema},

@@ -24,19 +24,14 @@ type Privileges struct {
 	revoked          map[string]bool // of those held everywhere
 }
 
-// readPrivileges reads the account's own privileges and those of the roles that are active in the session.
+// readPrivileges reads what the session may do: the server counts the roles in that are active in it.
 func readPrivileges(ctx context.Context, s *target.Session, database string) (Privileges, error) {
 	const doing = "reading the account's privileges"
-	var roles string
 	var literal bool
-	if err := s.QueryRowContext(ctx, "SELECT CURRENT_ROLE(), @@partial_revokes").Scan(&roles, &literal); err != nil {
+	if err := s.QueryRowContext(ctx, "SELECT @@partial_revokes").Scan(&literal); err != nil {
 		return Privileges{}, target.Statement(ctx, doing, err)
 	}
-	query := "SHOW GRANTS FOR CURRENT_USER()"
-	if roles != "NONE" {
-		query += " USING " + roles // a list of quoted names, as the server prints it
-	}
-	_, rows, err := s.Texts(ctx, query)
+	_, rows, err := s.Texts(ctx, "SHOW GRANTS")
 	if err != nil {
 		return Privileges{}, target.Statement(ctx, doing, err)
 	}

@@ -117,12 +117,12 @@ func Fingerprint(entries []dump.Entry, server Server, exclude []string) string {
 }
 
 func (s *State) facts(ctx context.Context, session *target.Session) error {
-	var account, comment, collation string
+	var account, comment string
 	err := session.QueryRowContext(ctx, `SELECT VERSION(), @@version_comment, CURRENT_USER(), DATABASE(), @@lower_case_table_names,
 		@@sql_require_primary_key, @@sql_generate_invisible_primary_key, @@character_set_database, @@collation_database,
-		@@log_bin AND NOT @@log_bin_trust_function_creators, @@default_collation_for_utf8mb4`).
+		@@log_bin AND NOT @@log_bin_trust_function_creators`).
 		Scan(&s.Version, &comment, &account, &s.Database, &s.Server.LowerCase, &s.Server.PrimaryKeyRequired,
-			&s.Server.PrimaryKeyMade, &s.Server.Charset, &s.Server.Collation, &s.Barred, &collation)
+			&s.Server.PrimaryKeyMade, &s.Server.Charset, &s.Server.Collation, &s.Barred)
 	if unknownVariable(err) {
 		return failure.New(report.CodeServerVersion, "the server is not one that this executor plans for; it plans for MySQL "+SupportedMajor+" only")
 	}
@@ -136,9 +136,6 @@ func (s *State) facts(ctx context.Context, session *target.Session) error {
 	if !strings.HasPrefix(s.Version+".", SupportedMajor+".") || strings.Contains(full+comment, "MariaDB") {
 		return failure.New(report.CodeServerVersion,
 			fmt.Sprintf("the server is %s and this executor plans for MySQL %s only; use the executor image for that version", full, SupportedMajor))
-	}
-	if collation != target.Collation {
-		return failure.New(report.CodeServerVersion, "the server gives utf8mb4 another collation than its own (default_collation_for_utf8mb4), under which definitions that name none mean something else; set it to "+target.Collation)
 	}
 	if s.Server.LowerCase > 1 {
 		return failure.New(report.CodeServerVersion, "the server compares names of tables in a way (lower_case_table_names=2) that no plan can be computed for")

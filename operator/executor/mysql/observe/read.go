@@ -17,11 +17,13 @@ import (
 	"ptah.run/ptah/operator/plan/report"
 )
 
-// list names every object: kind, name, a trigger's table and place.
+// list names every object: kind, name, a trigger's table and place. One of a kind that is not planned is refused, not
+// passed over.
 const list = `SELECT TABLE_TYPE, TABLE_NAME, '', '0' FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()
 UNION ALL SELECT ROUTINE_TYPE, ROUTINE_NAME, '', '0' FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = DATABASE()
 UNION ALL SELECT 'TRIGGER', TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_ORDER FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()
-UNION ALL SELECT 'EVENT', EVENT_NAME, '', '0' FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE()`
+UNION ALL SELECT 'EVENT', EVENT_NAME, '', '0' FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE()
+UNION ALL SELECT 'LIBRARY', LIBRARY_NAME, '', '0' FROM information_schema.LIBRARIES WHERE LIBRARY_SCHEMA = DATABASE()`
 
 // columns are those of SHOW CREATE that hold the definition.
 var columns = map[string]string{dump.KindTable: "Create Table", dump.KindView: "Create View", dump.KindFunction: "Create Function",
@@ -53,7 +55,7 @@ func read(ctx context.Context, s *target.Session, skip func(kind, name, on strin
 		}
 		if columns[e.Kind] == "" {
 			return contents{}, &failure.Error{Code: report.CodeUnsupported, Categories: []string{"other_objects"},
-				Message: "the database holds an object of a kind that this executor does not know; exclude it", Detail: e.Kind + " " + e.Name}
+				Message: "there is an object of a kind that this executor does not plan; exclude it", Detail: e.Kind + " " + e.Name}
 		}
 		definer, err := show(ctx, s, &e)
 		if err != nil {

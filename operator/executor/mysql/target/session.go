@@ -23,6 +23,7 @@ const (
 // settings are what a session sets before it runs anything, on the scratch server and on the target alike, so that no
 // statement means two things.
 var settings = []string{
+	"SET SESSION default_collation_for_utf8mb4 = " + Collation, // of what names the character set alone
 	"SET NAMES " + Charset + " COLLATE " + Collation,
 	"SET SESSION sql_mode = '" + SQLMode + "'",
 	"SET SESSION time_zone = '" + TimeZone + "'",
