@@ -191,6 +191,13 @@ func TestADatabaseThatChangedAfterTheApprovalIsRefusedAndPlannedAnew(t *testing.
 	})
 }
 
+func TestAPlanThatChangesPrivilegesSaysThatThisIsWhyItAsks(t *testing.T) {
+	w := newWorld(t)
+	w.statement.PrivilegeChanges = []report.PrivilegeChange{report.PrivilegeGrant}
+	awaiting(t, w, func(s *ptahv1.PtahSchema) { s.Spec.Policy.Apply = ptahv1.ApplyAlways })
+	expect(t, w.get(), ptahv1.PhaseAwaitingApproval, map[string]string{"Ready": "False/AwaitingApproval", "ApprovalRequired": "True/PrivilegeChanges"})
+}
+
 func TestWhoDecidesThatAPlanRuns(t *testing.T) {
 	destructive := func(w *world) { w.statement.Severity, w.statement.SQL = report.SeverityDestructive, "DROP TABLE t" }
 	privileges := func(w *world) { w.statement.PrivilegeChanges = []report.PrivilegeChange{report.PrivilegeGrant} }

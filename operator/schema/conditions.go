@@ -270,10 +270,11 @@ func suspendedCondition(schema *ptahv1.PtahSchema, _ situation) (metav1.Conditio
 	return no, ptahv1.ReasonActive, "spec.suspend is not set."
 }
 
-func approvalCondition(_ *ptahv1.PtahSchema, s situation) (metav1.ConditionStatus, ptahv1.Reason, string) {
+func approvalCondition(schema *ptahv1.PtahSchema, s situation) (metav1.ConditionStatus, ptahv1.Reason, string) {
 	switch s.phase {
 	case ptahv1.PhaseAwaitingApproval:
-		return yes, ptahv1.ReasonAwaitingApproval, s.message
+		_, why := permit(schema.Spec.Policy, schema.Status.Plan)
+		return yes, why, s.message
 	case ptahv1.PhaseReadyToApply:
 		return no, ptahv1.ReasonNotRequired, "The policy waives the approval for this plan."
 	case ptahv1.PhaseApplying:

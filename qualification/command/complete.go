@@ -34,7 +34,7 @@ func flagCompletions() map[string]completion {
 		"certificate-identity": cobra.NoFileCompletions, "certificate-issuer": completeWords("https://token.actions.githubusercontent.com"), "cells": completeFolders, "claims": completeEndings("yaml"), "control-planes": completeWords("1", "3"),
 		"for": completeWords(purposes()...), "format": completeWords("text", "json"), "id": completeLabs, "identity": completeEndings("txt", "key"),
 		"image": cobra.NoFileCompletions, "key": completeEndings("pub", "pem"), "kubernetes": completeMinors, "machines": completeEndings("yaml"),
-		"manifest": completeFiles, "matrices": completeFolders, "output": completeFiles, "postgresql-port": cobra.NoFileCompletions,
+		"manifest": completeFiles, "matrices": completeFolders, "output": completeFiles, "database-port": cobra.NoFileCompletions, "database-version": cobra.NoFileCompletions,
 		"profile": completeProfileFlag, "reason": cobra.NoFileCompletions, "recipient": cobra.NoFileCompletions, "record": completeEndings("json"),
 		"registry-port": cobra.NoFileCompletions, "reports": completeFolders, "repository": completeFolders, "restricted": completeFiles,
 		"review": completeEndings("json"), "role": completeWords(roles()...), "run": completeRuns, "secret-file": completeFiles,
