@@ -19,7 +19,7 @@ func newTree() *cobra.Command {
 var (
 	exampleCall = regexp.MustCompile(`ptah-qualify ([^\n]*)`)
 	shellWord   = regexp.MustCompile(`"[^"]*"|[^\s"]+`)
-	callEnd     = regexp.MustCompile(`\)| \| | > `) // of a substitution, a pipe and a redirection
+	callEnd     = regexp.MustCompile(`\)| \| | > | +# `) // of a substitution, a pipe, a redirection, and before a remark
 )
 
 // calls are the command lines of ptah-qualify in an example, as words.
@@ -52,14 +52,12 @@ func unhelpful(command *cobra.Command) []string {
 	for line := range strings.Lines(command.Long) {
 		miss(len(line) > 125 || strings.Contains(line, "\t"), "it has the line %q", line)
 	}
-	if command.HasParent() {
-		list := calls(command.Example)
-		miss(len(list) == 0, "it has no example")
-		for _, call := range list {
-			miss(!strings.HasPrefix("ptah-qualify "+strings.Join(call, " ")+" ", command.CommandPath()+" "), "its example calls %q", call)
-			if err := understood(newTree(), call); err != nil {
-				miss(true, "its example %q is refused: %v", call, err)
-			}
+	list := calls(command.Example)
+	miss(len(list) == 0, "it has no example")
+	for _, call := range list {
+		miss(!strings.HasPrefix("ptah-qualify "+strings.Join(call, " ")+" ", command.CommandPath()+" "), "its example calls %q", call)
+		if err := understood(newTree(), call); err != nil {
+			miss(true, "its example %q is refused: %v", call, err)
 		}
 	}
 	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {

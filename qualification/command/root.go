@@ -14,6 +14,9 @@ against the digests of a release, judges the evidence against a declared profile
 
 Exit codes: 0 pass, 1 the product failed, 2 usage, 3 harness or infrastructure failed, 4 not established,
 5 interrupted and resumable, 6 verification failed.`,
+		Example: `  ptah-qualify doctor          # what this machine lacks
+  ptah-qualify quickstart      # from nothing to a signed record and a report
+  ptah-qualify status          # where runs are, and how to go on`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
