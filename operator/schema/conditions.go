@@ -253,7 +253,7 @@ func stalledCondition(_ *ptahv1.PtahSchema, s situation) (metav1.ConditionStatus
 }
 
 func engineSupported(schema *ptahv1.PtahSchema) bool {
-	return schema.Spec.Target.Engine == ptahv1.EnginePostgreSQL || schema.Spec.Target.Engine == ptahv1.EngineMySQL
+	return schema.Spec.Target.Engine == ptahv1.EnginePostgreSQL
 }
 
 func engineCondition(schema *ptahv1.PtahSchema, _ situation) (metav1.ConditionStatus, ptahv1.Reason, string) {

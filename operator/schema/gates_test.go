@@ -342,7 +342,7 @@ func TestAStatusOfANewerManagerIsNeitherReadNorWritten(t *testing.T) {
 
 func TestAnEngineThatIsNotImplementedIsAStateAndNotAFailure(t *testing.T) {
 	everyWorld(t, func(t *testing.T, w *world) {
-		w.create(newSchema(func(s *ptahv1.PtahSchema) { s.Spec.Target.Engine = "Oracle" }))
+		w.create(newSchema(func(s *ptahv1.PtahSchema) { s.Spec.Target.Engine = ptahv1.EngineMySQL }))
 		r := w.reconciler()
 		if answer := w.mustPass(r); answer.RequeueAfter != 0 {
 			t.Errorf("it comes back after %s", answer.RequeueAfter)

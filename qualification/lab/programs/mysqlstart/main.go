@@ -75,9 +75,10 @@ func settingsFrom(environment func(string) string) (settings, error) {
 	if s.data == "" {
 		s.data = "/var/lib/mysql/data"
 	}
-	for name, value := range map[string]string{"MYSQL_USER": s.user, "MYSQL_DATABASE": s.database} {
-		if strings.ContainsAny(value, "'\"`\\\n\x00") || len(value) > 32 {
-			return settings{}, fmt.Errorf("%s must be at most 32 bytes without quotes, backslashes and line ends", name)
+	// The user first: a database is named like it where nothing else is said.
+	for _, one := range []struct{ name, value string }{{"MYSQL_USER", s.user}, {"MYSQL_DATABASE", s.database}} {
+		if strings.ContainsAny(one.value, "'\"`\\\n\x00") || len(one.value) > 32 {
+			return settings{}, fmt.Errorf("%s must be at most 32 bytes without quotes, backslashes and line ends", one.name)
 		}
 	}
 	if strings.ContainsAny(s.password, "\n\x00") {
