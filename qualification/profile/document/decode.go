@@ -14,6 +14,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -62,6 +63,14 @@ func Decode(name string, data []byte, into any) error {
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// printable keeps a name on its line: YAML lets a key run over several.
+func printable(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return strconv.Quote(name)
+	}
+	return name
+}
 
 type walk struct{ name string }
 
@@ -144,9 +153,9 @@ func (w *walk) pairs(node *yaml.Node, path string, each func(key, value *yaml.No
 	seen := map[string]int{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
-		at := key.Value
+		at := printable(key.Value)
 		if path != "" {
-			at = path + "." + key.Value
+			at = path + "." + printable(key.Value)
 		}
 		if key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str" || key.Anchor != "" {
 			return w.refuse(key, path, "each key must be a plain string")
