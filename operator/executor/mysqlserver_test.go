@@ -26,8 +26,11 @@ var mysqlServers struct {
 var mysqlTestServer = observe.Server{Charset: target.Charset, Collation: target.Collation}
 
 func TestMain(m *testing.M) {
-	os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true") // its image cannot be had here; Cleanup removes a container
-	code := m.Run()
+	// Its image cannot be had here; Cleanup removes a container.
+	if err := os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
+		panic("prepare the container tests: " + err.Error())
+	}
+	m.Run() // the test program exits with what it returned
 	_ = os.RemoveAll(programFolder)
 	for _, server := range []*scratch.Server{mysqlServers.target, mysqlServers.scratch} {
 		if server != nil {
@@ -35,7 +38,6 @@ func TestMain(m *testing.M) {
 		}
 	}
 	_ = os.RemoveAll(mysqlServers.template) // what cannot be removed lies in a folder for temporary files
-	os.Exit(code)
 }
 
 // mysqlServer returns a MySQL server that plays the databases of a user. Its owner is an ordinary account.

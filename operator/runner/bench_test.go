@@ -157,7 +157,7 @@ func newPost(t *testing.T) *post {
 	p.TLS = &tls.Config{MinVersion: tls.VersionTLS13}
 	p.Config.ErrorLog = log.New(io.Discard, "", 0)
 	p.StartTLS()
-	t.Cleanup(p.Server.Close)
+	t.Cleanup(p.Close)
 	return p
 }
 

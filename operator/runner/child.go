@@ -92,8 +92,11 @@ func (p *ptah) run(call invocation) (outcome, error) {
 // supervise waits for the child, asks it to end when the Pod stops or its time is up, and kills its group when it does
 // not end within two thirds of the grace.
 func (p *ptah) supervise(command *exec.Cmd, call invocation) string {
-	done := make(chan error, 1)
-	go func() { done <- command.Wait() }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = command.Wait() // the state of the process says how it ended
+	}()
 	group := -command.Process.Pid
 	// Whatever the child left behind ends with it. A group that is already empty is no error.
 	defer func() { _ = syscall.Kill(group, syscall.SIGKILL) }()

@@ -79,7 +79,7 @@ func (c cleaning) one(ctx context.Context, dir string) (int, error) {
 		if c.dry {
 			word = "would remove"
 		}
-		fmt.Fprintf(c.out, "%s: %s the lab %s\n", dir, word, place)
+		printf(c.out, "%s: %s the lab %s\n", dir, word, place)
 	}
 	if c.dry {
 		return len(standing.Left), nil

@@ -137,7 +137,7 @@ func runCells(ctx context.Context, repository string, options runOptions, log io
 			progress.Event(fmt.Sprintf(format, arguments...))
 			return
 		}
-		fmt.Fprintf(log, format+"\n", arguments...)
+		printf(log, format+"\n", arguments...)
 	}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -99,7 +99,7 @@ func (p *runProgress) Event(text string) {
 		p.stamp(text)
 	default:
 		p.clear()
-		fmt.Fprintln(p.out, text)
+		printLine(p.out, text)
 		p.under, p.note, p.since = "", "", p.now()
 		if word, _, _ := strings.Cut(text, " "); word == "running" || word == "redone" || word == "removing" {
 			p.under = text
@@ -134,13 +134,13 @@ func (p *runProgress) Write(data []byte) (int, error) {
 }
 
 func (p *runProgress) stamp(text string) {
-	fmt.Fprintf(p.out, "%s %s\n", p.now().UTC().Format("2006-01-02T15:04:05Z"), text)
+	printf(p.out, "%s %s\n", p.now().UTC().Format("2006-01-02T15:04:05Z"), text)
 }
 
 func (p *runProgress) encode(field, text string) {
 	line, err := json.Marshal(map[string]string{"time": p.now().UTC().Format(time.RFC3339Nano), field: text})
 	if err == nil { // strings have a JSON form
-		fmt.Fprintf(p.out, "%s\n", line)
+		printf(p.out, "%s\n", line)
 	}
 }
 
@@ -154,11 +154,11 @@ func (p *runProgress) draw() {
 		line = line[:p.wide-1]
 	}
 	p.clear()
-	fmt.Fprint(p.out, line)
+	printf(p.out, "%s", line)
 }
 
 func (p *runProgress) clear() {
 	if p.form == progressLive {
-		fmt.Fprint(p.out, "\r\x1b[K")
+		printf(p.out, "\r\x1b[K")
 	}
 }

@@ -81,9 +81,9 @@ func listStandings(out io.Writer, standings []*run.Standing) error {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tPROFILE\tSTATE\tCELLS\tLAST")
+	printLine(table, "RUN\tPROFILE\tSTATE\tCELLS\tLAST")
 	for _, one := range standings {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", one.Dir, orUnknown(one.Profile), one.State, tally(one), instant(one.Last))
+		printf(table, "%s\t%s\t%s\t%s\t%s\n", one.Dir, orUnknown(one.Profile), one.State, tally(one), instant(one.Last))
 	}
 	return table.Flush()
 }
@@ -100,20 +100,20 @@ func tally(standing *run.Standing) string {
 }
 
 func printStanding(out io.Writer, standing *run.Standing) error {
-	fmt.Fprintf(out, "run %s of the profile %s is %s: %s\n", standing.ID, orUnknown(standing.Profile), standing.State, tally(standing))
-	fmt.Fprintf(out, "began %s, last written %s\n\n", instant(standing.Began), instant(standing.Last))
+	printf(out, "run %s of the profile %s is %s: %s\n", standing.ID, orUnknown(standing.Profile), standing.State, tally(standing))
+	printf(out, "began %s, last written %s\n\n", instant(standing.Began), instant(standing.Last))
 	table := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	if len(standing.Cells) > 0 {
-		fmt.Fprintln(table, "CELL\tSTATE\tATTEMPT\tTOOK\tWHY")
+		printLine(table, "CELL\tSTATE\tATTEMPT\tTOOK\tWHY")
 	}
 	for _, cell := range standing.Cells {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", cell.Cell, cell.State, attempt(cell), took(cell, standing.Last), cell.Why)
+		printf(table, "%s\t%s\t%s\t%s\t%s\n", cell.Cell, cell.State, attempt(cell), took(cell, standing.Last), cell.Why)
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, place := range standing.Left {
-		fmt.Fprintf(out, "\nthe lab %s may still be there\n", place)
+		printf(out, "\nthe lab %s may still be there\n", place)
 	}
 	_, err := fmt.Fprintf(out, "\nnext: %s\n", next(standing))
 	return err

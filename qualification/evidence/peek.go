@@ -104,7 +104,7 @@ func (g *Glimpse) ReadFile(name string) ([]byte, error) {
 // Finished returns the latest finished attempt at a cell.
 func (g *Glimpse) Finished(key string) (GlimpsedAttempt, bool) {
 	for _, attempt := range slices.Backward(g.Attempts) {
-		if attempt.Key == key && attempt.CellEntry.Finished {
+		if attempt.Key == key && attempt.Finished {
 			return attempt, true
 		}
 	}

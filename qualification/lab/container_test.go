@@ -140,7 +140,9 @@ func TestTheRegistryTakesImagesFromItsAccountOverTLSAndFromNobodyElse(t *testing
 	f, description, err := parts(ctx, e, id)
 	defer func() {
 		if f != nil {
-			f.close()
+			if err := f.close(); err != nil {
+				t.Error(err)
+			}
 		}
 		if _, err := Down(ctx, id, true); err != nil {
 			t.Error(err)

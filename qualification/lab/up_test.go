@@ -149,7 +149,7 @@ func TestCredentialsLieWhereTheRemovalLooksForThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.close()
+	defer func() { _ = f.close() }()
 	spec := cluster.Spec{Name: "ptah-lab", ControlPlanes: 1, AuditRoot: f.path("audit")}
 	made, err := f.prepare("ptah-lab-registry:5000", "ptah-lab-registry", spec.AuditDirs())
 	if err != nil {

@@ -47,8 +47,8 @@ func TestRunProcess(t *testing.T) {
 	signal.Notify(signals, os.Interrupt)
 	say := func(format string, arguments ...any) { fmt.Printf(format+"\n", arguments...) }
 	ctx, abort, release := run.Interrupts(context.Background(), signals, say)
-	defer release()
 	err := process(ctx, abort, t, root, say)
+	release()
 	switch {
 	case errors.Is(err, run.ErrInterrupted), errors.Is(err, run.ErrAborted):
 		os.Exit(exitInterrupted) //nolint:forbidigo // this test is the main function of its process

@@ -115,7 +115,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArguments,
-		Run:   func(*cobra.Command, []string) { fmt.Fprintln(a.Out, Version) },
+		Run:   func(*cobra.Command, []string) { _, _ = fmt.Fprintln(a.Out, Version) },
 	}
 }
 

@@ -245,7 +245,7 @@ func TestOnlyTheEngineThatWasStartedHereIsStopped(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { command.Process.Kill(); command.Wait() }()
+	defer func() { _ = command.Process.Kill(); _ = command.Wait() }()
 	ticks, err := p.startTicks(command.Process.Pid)
 	if err != nil {
 		t.Fatal(err)

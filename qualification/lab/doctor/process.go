@@ -80,8 +80,11 @@ func (p *Process) Start(ctx context.Context) error {
 	if err := p.writeRecord(record); err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = command.Wait() // its log says why it ended
+	}()
 	return p.waitForAnswer(ctx, ended, logFile, begin)
 }
 
@@ -105,7 +108,7 @@ func (p *Process) awaitStarting(ctx context.Context) bool {
 	}
 }
 
-func (p *Process) waitForAnswer(ctx context.Context, ended <-chan error, logFile string, begin int64) error {
+func (p *Process) waitForAnswer(ctx context.Context, ended <-chan struct{}, logFile string, begin int64) error {
 	ctx, cancel := context.WithTimeout(ctx, engineStartLimit)
 	defer cancel()
 	for {

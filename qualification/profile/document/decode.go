@@ -14,7 +14,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -66,8 +65,8 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 
 // printable keeps a name on its line: YAML lets a key run over several.
 func printable(name string) string {
-	if strings.ContainsFunc(name, unicode.IsControl) {
-		return strconv.Quote(name)
+	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
+		return quoted
 	}
 	return name
 }

@@ -107,8 +107,11 @@ func identity(pod *corev1.Pod) (header, publication string, err error) {
 			}
 		}
 	}
-	if err != nil || own.UID == "" {
-		return "", "", fmt.Errorf("read %s of Pod %s: it holds no identity (%v)", identityName, pod.Name, err)
+	if err != nil {
+		return "", "", fmt.Errorf("read %s of Pod %s: %w", identityName, pod.Name, err)
+	}
+	if own.UID == "" {
+		return "", "", fmt.Errorf("read %s of Pod %s: it holds no identity", identityName, pod.Name)
 	}
 	own.JobUID, own.PodName, own.PodUID = pod.Labels["batch.kubernetes.io/controller-uid"], pod.Name, string(pod.UID)
 	text, err := json.Marshal(own)
