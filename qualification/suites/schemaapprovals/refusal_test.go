@@ -88,32 +88,34 @@ func TestApprovalOfAnotherPolicyRefused(t *testing.T) {
 		one.ReleaseJobs(ctx)
 		one.AppliesOnce(ctx, one.jobs, one.replanned(ctx, "scope"), "fresh")
 		one.has(ctx, "customers.name")
-		verificationPolicy(ctx, s)
 	})
 }
 
-// verificationPolicy changes what the artifact was verified under, which lies outside of the resource.
-func verificationPolicy(ctx context.Context, s *bench.Scenario) {
-	s.T.Helper()
-	one := prepareApproved(ctx, s)
-	policy := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: one.Key.Namespace, Name: tenant.PolicyMap}
-	s.Fixture(s.Bench.Client.Get(ctx, key, policy))
-	policy.Data["policy.yaml"] += "# reviewed again\n"
-	s.Fixture(s.Bench.Client.Update(ctx, policy))
-	one.ReleaseJobs(ctx)
-	one.AppliesOnce(ctx, one.jobs, one.replanned(ctx, "held"), "fresh")
-	one.has(ctx, "customers.name")
+// TestApprovalOfAnotherVerificationPolicyRefused changes what the artifact was verified under, which lies outside of
+// the resource.
+func TestApprovalOfAnotherVerificationPolicyRefused(t *testing.T) {
+	t.Parallel()
+	scenario(t, "approval-of-another-verification-policy-refused", func(ctx context.Context, s *bench.Scenario) {
+		one := prepareApproved(ctx, s)
+		policy := &corev1.ConfigMap{}
+		key := client.ObjectKey{Namespace: one.Key.Namespace, Name: tenant.PolicyMap}
+		s.Fixture(s.Bench.Client.Get(ctx, key, policy))
+		policy.Data["policy.yaml"] += "# reviewed again\n"
+		s.Fixture(s.Bench.Client.Update(ctx, policy))
+		one.ReleaseJobs(ctx)
+		one.AppliesOnce(ctx, one.jobs, one.replanned(ctx, "held"), "fresh")
+		one.has(ctx, "customers.name")
 
-	// The same bytes in another object are another policy, because somebody else may have made it.
-	one.hold(ctx, subject.Third, "same-bytes")
-	s.Fixture(s.Bench.Client.Delete(ctx, policy))
-	again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: policy.Data}
-	s.Fixture(s.Bench.Client.Create(ctx, again))
-	s.Witness("UID of the policy before and after", []string{string(policy.UID), string(again.UID)})
-	one.ReleaseJobs(ctx)
-	one.AppliesOnce(ctx, one.jobs, one.replanned(ctx, "same-bytes"), "fresh-again")
-	one.has(ctx, "customers.phone")
+		// The same bytes in another object are another policy, because somebody else may have made it.
+		one.hold(ctx, subject.Third, "same-bytes")
+		s.Fixture(s.Bench.Client.Delete(ctx, policy))
+		again := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: policy.Data}
+		s.Fixture(s.Bench.Client.Create(ctx, again))
+		s.Witness("UID of the policy before and after", []string{string(policy.UID), string(again.UID)})
+		one.ReleaseJobs(ctx)
+		one.AppliesOnce(ctx, one.jobs, one.replanned(ctx, "same-bytes"), "fresh-again")
+		one.has(ctx, "customers.phone")
+	})
 }
 
 func TestApprovalOfAnotherTargetRefused(t *testing.T) {
