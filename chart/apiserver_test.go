@@ -304,7 +304,7 @@ func (i *installation) waiting(t *testing.T, schema *v1alpha1.PtahSchema) *v1alp
 	if err := i.admin.Create(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
-	policyFingerprint, err := plan.PolicyFingerprint(schema.Spec.Policy)
+	policyFingerprint, err := plan.PolicyFingerprint(schema.Spec.Target.Engine, schema.Spec.Policy)
 	if err != nil {
 		t.Fatal(err)
 	}

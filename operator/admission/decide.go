@@ -141,7 +141,7 @@ func checkStillBound(f *gathered) string {
 	case string(bound.ActualStateFingerprint) != status.Target.StateFingerprint:
 		return fmt.Sprintf("spec.planRef: the database has changed since plan %q was computed; wait for a new plan", f.plan.Name)
 	}
-	fingerprint, err := plan.PolicyFingerprint(f.schema.Spec.Policy)
+	fingerprint, err := plan.PolicyFingerprint(f.schema.Spec.Target.Engine, f.schema.Spec.Policy)
 	if err != nil {
 		return fmt.Sprintf("spec.schemaRef: the policy of PtahSchema %q could not be compared: %v", f.schema.Name, err)
 	}

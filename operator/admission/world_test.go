@@ -67,7 +67,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) publish(t *testing.T) {
 	t.Helper()
 	data := []byte("plan\n")
-	policy, err := plan.PolicyFingerprint(w.schema.Spec.Policy)
+	policy, err := plan.PolicyFingerprint(w.schema.Spec.Target.Engine, w.schema.Spec.Policy)
 	if err != nil {
 		t.Fatal(err)
 	}

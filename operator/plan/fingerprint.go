@@ -120,9 +120,25 @@ type policyBound struct {
 	ProtectedTables  []string `json:"protectedTables"`
 }
 
-// PolicyFingerprint is the digest of a policy. The order of its sets does not matter; every field does, so that an
-// edited policy retires a plan that waits for an approval.
-func PolicyFingerprint(policy ptahv1.SchemaPolicy) (string, error) {
+// transactionModes are what a policy that names no transaction mode means, by engine.
+var transactionModes = map[ptahv1.DatabaseEngine]report.TransactionMode{
+	ptahv1.EnginePostgreSQL: report.TransactionFile,
+	ptahv1.EngineMySQL:      report.TransactionNone,
+}
+
+// EffectivePolicy is a policy with what it leaves to the engine filled in. Applied twice it changes nothing.
+func EffectivePolicy(engine ptahv1.DatabaseEngine, policy ptahv1.SchemaPolicy) ptahv1.SchemaPolicy {
+	if policy.TransactionMode == "" {
+		policy.TransactionMode = string(transactionModes[engine])
+	}
+	return policy
+}
+
+// PolicyFingerprint is the digest of the policy that an engine carries out. The order of its sets does not matter;
+// every field does, so that an edited policy retires a plan that waits for an approval. Writing down what the engine
+// means anyway is no edit.
+func PolicyFingerprint(engine ptahv1.DatabaseEngine, policy ptahv1.SchemaPolicy) (string, error) {
+	policy = EffectivePolicy(engine, policy)
 	return CanonicalDigest(policyBound{
 		ContractVersion:  1,
 		Apply:            string(policy.Apply),

@@ -110,7 +110,7 @@ func TestAFingerprintOfAnIncompleteSpecIsRefused(t *testing.T) {
 func TestEveryFieldOfAPolicyIsPartOfItsFingerprint(t *testing.T) {
 	base := ptahv1.SchemaPolicy{Apply: ptahv1.ApplyOnApproval, DriftSeverity: "all", LockTimeout: metav1.Duration{Duration: time.Second}, TransactionMode: "file", Exclude: []ptahv1.ExcludeSelector{"a", "b"}}
 	of := func(p ptahv1.SchemaPolicy) string {
-		fingerprint, err := PolicyFingerprint(p)
+		fingerprint, err := PolicyFingerprint(ptahv1.EnginePostgreSQL, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,6 +140,30 @@ func TestEveryFieldOfAPolicyIsPartOfItsFingerprint(t *testing.T) {
 	turned.Exclude = []ptahv1.ExcludeSelector{"b", "a"}
 	if of(turned) != of(base) {
 		t.Error("the order of a set is bound")
+	}
+}
+
+func TestAModeThatThePolicyLeavesOutIsTheEnginesOwn(t *testing.T) {
+	const of = "the policy fingerprint of "
+	fingerprint := func(engine ptahv1.DatabaseEngine, mode string) string {
+		got, err := PolicyFingerprint(engine, ptahv1.SchemaPolicy{Apply: ptahv1.ApplyOnApproval, TransactionMode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if fingerprint(ptahv1.EnginePostgreSQL, "") != fingerprint(ptahv1.EnginePostgreSQL, "file") {
+		t.Error(of + "PostgreSQL without a mode is not that of file")
+	}
+	if fingerprint(ptahv1.EngineMySQL, "") != fingerprint(ptahv1.EngineMySQL, "none") {
+		t.Error(of + "MySQL without a mode is not that of none")
+	}
+	if fingerprint(ptahv1.EngineMySQL, "") == fingerprint(ptahv1.EnginePostgreSQL, "") {
+		t.Error(of + "both engines is one, although they run in different modes")
+	}
+	policy := ptahv1.SchemaPolicy{TransactionMode: "all"}
+	if got := EffectivePolicy(ptahv1.EngineMySQL, policy); got.TransactionMode != "all" {
+		t.Errorf("what is written becomes %q", got.TransactionMode)
 	}
 }
 

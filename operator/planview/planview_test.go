@@ -185,6 +185,19 @@ func TestAPersonReadsThePlanOn80Columns(t *testing.T) {
 	}
 }
 
+func TestAPlanOfMySQLSaysWhatItsLocksAndItsMissingTransactionMean(t *testing.T) {
+	var page bytes.Buffer
+	if err := fetch(t, newWorld(t, mysqlDocument(), 400), Current).Text(&page); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "mysql.txt", page.String())
+	for line := range strings.Lines(page.String()) {
+		if columns := utf8.RuneCountInString(strings.TrimRight(line, "\n")); columns > 80 {
+			t.Errorf("%d columns: %q", columns, line)
+		}
+	}
+}
+
 func TestAStatementCannotHideFromAPerson(t *testing.T) {
 	document := exampleDocument()
 	// Escape sequences erase lines; direction marks reorder them.
@@ -218,6 +231,24 @@ func TestStatementsAreTerminatedOnce(t *testing.T) {
 		"CREATE FUNCTION f() $$ a; b $$": "CREATE FUNCTION f() $$ a; b $$;\n",
 	} {
 		document := exampleDocument()
+		document.Statements = document.Statements[:1]
+		document.Statements[0].SQL = sql
+		document.Summarise()
+		var page bytes.Buffer
+		if err := fetch(t, newWorld(t, document, 1<<19), Current).SQL(&page); err != nil || page.String() != want {
+			t.Errorf("%q is printed as %q (%v), want %q", sql, page.String(), err, want)
+		}
+	}
+}
+
+func TestABodyWithSemicolonsGoesToTheMySQLClientInOnePiece(t *testing.T) {
+	for sql, want := range map[string]string{
+		"DROP TABLE `t`":                         "DROP TABLE `t`;\n",
+		"DROP TABLE `t`;":                        "DROP TABLE `t`;\n",
+		"CREATE TRIGGER a BEGIN SET b = 1; END":  "DELIMITER //\nCREATE TRIGGER a BEGIN SET b = 1; END\n//\nDELIMITER ;\n",
+		"CREATE TRIGGER a BEGIN SET b='//'; END": "DELIMITER ///\nCREATE TRIGGER a BEGIN SET b='//'; END\n///\nDELIMITER ;\n",
+	} {
+		document := mysqlDocument()
 		document.Statements = document.Statements[:1]
 		document.Statements[0].SQL = sql
 		document.Summarise()

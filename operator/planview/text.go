@@ -16,7 +16,8 @@ const width = 80
 
 const labelWidth = 13
 
-// lockMeaning says what a lock of PostgreSQL keeps others from.
+// lockMeaning says what a lock keeps others from: those of PostgreSQL by their names, those of MySQL by the clause that
+// allows no less.
 var lockMeaning = map[string]string{
 	"none":                   "waits for nobody and blocks nobody",
 	"ACCESS SHARE":           "blocks only what needs the table for itself",
@@ -27,6 +28,9 @@ var lockMeaning = map[string]string{
 	"SHARE ROW EXCLUSIVE":    "blocks writes while it runs",
 	"EXCLUSIVE":              "blocks writes while it runs",
 	"ACCESS EXCLUSIVE":       "blocks reads and writes while it runs",
+	"LOCK=NONE":              "waits for whoever uses the table; blocks others only at its start and end",
+	"LOCK=SHARED":            "blocks writes while it runs",
+	"LOCK=EXCLUSIVE":         "blocks reads and writes while it runs",
 }
 
 var rewriteMeaning = map[report.RewriteRisk]string{

@@ -48,6 +48,20 @@ func exampleDocument() report.Plan {
 	return document
 }
 
+func mysqlDocument() report.Plan {
+	document := report.Plan{
+		FormatVersion: 1, Dialect: report.DialectMySQL, ServerMajor: "9.7", TransactionMode: report.TransactionNone,
+		FromFingerprint: digest("4"), ToFingerprint: digest("5"),
+		Statements: []report.Statement{
+			{SQL: "ALTER TABLE `orders` ADD KEY `by_customer` (`customer_id`)", Kind: "ALTER TABLE", Severity: report.SeveritySafe, LockClass: "LOCK=NONE", RewriteRisk: report.RewriteTable},
+			{SQL: "ALTER TABLE `orders` ADD FULLTEXT KEY `by_note` (`note`)", Kind: "ALTER TABLE", Severity: report.SeveritySafe, LockClass: "LOCK=SHARED", RewriteRisk: report.RewriteTable},
+			{SQL: "ALTER TABLE `orders` MODIFY COLUMN `total` int", Kind: "ALTER TABLE", Severity: report.SeverityDestructive, Reason: "values may be cut", LockClass: "LOCK=EXCLUSIVE", RewriteRisk: report.RewriteTable},
+		},
+	}
+	document.Summarise()
+	return document
+}
+
 func newWorld(t *testing.T, document report.Plan, chunkSize int) *world {
 	t.Helper()
 	data, err := report.EncodePlan(document)

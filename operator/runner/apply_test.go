@@ -73,7 +73,9 @@ func TestAnApplyIsRefusedBeforeAnythingIsExecuted(t *testing.T) {
 			b.post.plan = []byte("{}")
 			b.env[env.ExpectedPlanDigest] = report.Digest(b.post.plan)
 		}, result.ErrorExecution, "the approved plan could not be read", nil},
-		"a plan for another dialect": {func(b *bench) { b.env[env.ExpectedDialect] = report.DialectMySQL }, result.ErrorTargetMismatch, `the approved plan is for "postgresql"`, nil},
+		"a plan for another dialect": {func(b *bench) {
+			b.env[env.ExpectedDialect], b.env[env.DatabaseURL] = report.DialectMySQL, "mysql://app:secret@db/shop"
+		}, result.ErrorTargetMismatch, `the approved plan is for "postgresql"`, nil},
 		"another database": {func(b *bench) {
 			edit(b, "schema apply --dry-run", func(r *report.SchemaApply) { r.TargetIdentity = otherTarget })
 		}, result.ErrorTargetMismatch, "leads to another database", rehearsed},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"ptah.run/ptah/operator/operation/env"
@@ -185,7 +186,17 @@ func readDatabaseSettings(r *requirements) databaseSettings {
 		connectTimeout:  r.duration(env.ConnectTimeout),
 		lockTimeout:     r.duration(env.LockTimeout),
 	}
+	if settings.url != "" && isMySQL(settings.url) != (settings.dialect == report.DialectMySQL) {
+		r.fail("the database URL starts with %s and spec.target.engine is for %s; correct the Secret that spec.target.urlFrom names, or the engine",
+			map[bool]string{true: "mysql:", false: "something else than mysql:"}[isMySQL(settings.url)], settings.dialect)
+	}
 	return settings
+}
+
+// isMySQL says which engine ptah takes a URL for, by the only part of it that is no secret.
+func isMySQL(url string) bool {
+	scheme, _, _ := strings.Cut(url, ":")
+	return strings.EqualFold(scheme, "mysql")
 }
 
 // connection are the flags that every command which opens the database takes.

@@ -163,8 +163,12 @@ func TestARefreshRefusesWhatDoesNotAgree(t *testing.T) {
 		message string
 		ran     []string
 	}{
-		"no database URL":              {func(b *bench) { delete(b.env, env.DatabaseURL) }, result.StepObserve, result.ErrorInvalidConfiguration, "PTAH_DB_URL is missing", nil},
-		"an unknown dialect":           {func(b *bench) { b.env[env.ExpectedDialect] = "oracle" }, result.StepObserve, result.ErrorInvalidConfiguration, `PTAH_EXPECTED_DIALECT is "oracle"`, nil},
+		"no database URL":    {func(b *bench) { delete(b.env, env.DatabaseURL) }, result.StepObserve, result.ErrorInvalidConfiguration, "PTAH_DB_URL is missing", nil},
+		"an unknown dialect": {func(b *bench) { b.env[env.ExpectedDialect] = "oracle" }, result.StepObserve, result.ErrorInvalidConfiguration, `PTAH_EXPECTED_DIALECT is "oracle"`, nil},
+		"a URL of PostgreSQL for MySQL": {func(b *bench) { b.env[env.ExpectedDialect] = report.DialectMySQL }, result.StepObserve,
+			result.ErrorInvalidConfiguration, "the database URL starts with something else than mysql: and spec.target.engine is for mysql", nil},
+		"a URL of MySQL for PostgreSQL": {func(b *bench) { b.env[env.DatabaseURL] = "MySQL://app:secret@db/shop" }, result.StepObserve,
+			result.ErrorInvalidConfiguration, "the database URL starts with mysql: and spec.target.engine is for postgresql", nil},
 		"a malformed timeout":          {func(b *bench) { b.env[env.ConnectTimeout] = "soon" }, result.StepObserve, result.ErrorInvalidConfiguration, "PTAH_CONNECT_TIMEOUT is not a positive duration", nil},
 		"an exclusion that is no list": {func(b *bench) { b.env[env.Exclude] = "audit" }, result.StepObserve, result.ErrorInvalidConfiguration, "PTAH_EXCLUDE is not a JSON list", nil},
 		"an empty exclusion":           {func(b *bench) { b.env[env.Exclude] = `[""]` }, result.StepObserve, result.ErrorInvalidConfiguration, "PTAH_EXCLUDE is not a JSON list", nil},

@@ -136,7 +136,7 @@ func suspendedRule(schema *ptahv1.PtahSchema) (situation, bool) {
 func engineRule(schema *ptahv1.PtahSchema) (situation, bool) {
 	return situation{
 		phase: ptahv1.PhaseBlocked, reason: ptahv1.ReasonUnsupportedEngine, stalled: true,
-		message: fmt.Sprintf("Engine %s is not implemented; set spec.target.engine to PostgreSQL.", schema.Spec.Target.Engine),
+		message: fmt.Sprintf("Engine %s is not implemented; set spec.target.engine to PostgreSQL or MySQL.", schema.Spec.Target.Engine),
 	}, !engineSupported(schema)
 }
 
@@ -253,7 +253,7 @@ func stalledCondition(_ *ptahv1.PtahSchema, s situation) (metav1.ConditionStatus
 }
 
 func engineSupported(schema *ptahv1.PtahSchema) bool {
-	return schema.Spec.Target.Engine == ptahv1.EnginePostgreSQL
+	return schema.Spec.Target.Engine == ptahv1.EnginePostgreSQL || schema.Spec.Target.Engine == ptahv1.EngineMySQL
 }
 
 func engineCondition(schema *ptahv1.PtahSchema, _ situation) (metav1.ConditionStatus, ptahv1.Reason, string) {

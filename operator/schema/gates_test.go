@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
@@ -342,7 +343,7 @@ func TestAStatusOfANewerManagerIsNeitherReadNorWritten(t *testing.T) {
 
 func TestAnEngineThatIsNotImplementedIsAStateAndNotAFailure(t *testing.T) {
 	everyWorld(t, func(t *testing.T, w *world) {
-		w.create(newSchema(func(s *ptahv1.PtahSchema) { s.Spec.Target.Engine = ptahv1.EngineMySQL }))
+		w.create(newSchema(func(s *ptahv1.PtahSchema) { s.Spec.Target.Engine = "Oracle" }))
 		r := w.reconciler()
 		if answer := w.mustPass(r); answer.RequeueAfter != 0 {
 			t.Errorf("it comes back after %s", answer.RequeueAfter)
@@ -359,6 +360,9 @@ func TestAnEngineThatIsNotImplementedIsAStateAndNotAFailure(t *testing.T) {
 		w.take()
 		w.mustPass(r)
 		sameRequests(t, w.take(), "get PtahSchema")
+		if message := meta.FindStatusCondition(s.Status.Conditions, ptahv1.ConditionReady).Message; message != "Engine Oracle is not implemented; set spec.target.engine to PostgreSQL or MySQL." {
+			t.Errorf("message %q", message)
+		}
 		w.change(func(s *ptahv1.PtahSchema) { s.Spec.Target.Engine = ptahv1.EnginePostgreSQL })
 		expect(t, w.refreshed(r), ptahv1.PhaseAwaitingApproval, map[string]string{"EngineSupported": "True/SupportedEngine", "Stalled": "False/AwaitingApproval"})
 	})

@@ -22,7 +22,8 @@ type inputs struct {
 	target       ptahv1.DatabaseTargetBinding
 	coordination string
 	source       ptahv1.OCISourceBinding
-	policy       ptahv1.SchemaPolicy
+	// policy is complete: what it leaves to the engine is filled in.
+	policy ptahv1.SchemaPolicy
 	// policyFingerprint is of policy.
 	policyFingerprint string
 	// targetIdentity is the database that must be read, where it is known beforehand.
@@ -40,7 +41,7 @@ func specInputs(schema *ptahv1.PtahSchema) (inputs, error) {
 	if err != nil {
 		return inputs{}, err
 	}
-	fingerprint, err := plan.PolicyFingerprint(spec.Policy)
+	fingerprint, err := plan.PolicyFingerprint(spec.Target.Engine, spec.Policy)
 	if err != nil {
 		return inputs{}, err
 	}
@@ -53,7 +54,7 @@ func specInputs(schema *ptahv1.PtahSchema) (inputs, error) {
 			Transport:          spec.Desired.Transport,
 			VerificationPolicy: ptahv1.VerificationPolicyBinding{From: spec.Desired.VerificationPolicyFrom},
 		},
-		policy:            spec.Policy,
+		policy:            plan.EffectivePolicy(spec.Target.Engine, spec.Policy),
 		policyFingerprint: fingerprint,
 		generation:        schema.Generation,
 	}, nil
@@ -61,7 +62,7 @@ func specInputs(schema *ptahv1.PtahSchema) (inputs, error) {
 
 // proofInputs takes the inputs of a proof from what was frozen with the Apply.
 func proofInputs(pending *ptahv1.PendingObservationStatus) (inputs, error) {
-	fingerprint, err := plan.PolicyFingerprint(pending.Inputs.Policy)
+	fingerprint, err := plan.PolicyFingerprint(pending.Inputs.Target.Engine, pending.Inputs.Policy)
 	if err != nil {
 		return inputs{}, err
 	}

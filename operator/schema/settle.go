@@ -197,6 +197,7 @@ func (p *pass) planSpec(claim *ptahv1.ActiveOperationStatus, in inputs, v verdic
 		RunnerProtocolVersion:    ptahv1.RunnerProtocolVersion,
 		CreatedBy:                p.Config.Manager,
 		Dialect:                  v.plan.Dialect,
+		TransactionMode:          in.policy.TransactionMode,
 		Destructive:              v.plan.Destructive,
 		PrivilegeChanges:         changes,
 		StatementCount:           int32(v.plan.Statements),
@@ -222,6 +223,7 @@ func currentPlan(stored *ptahv1.PtahSchemaPlan) *ptahv1.CurrentPlanStatus {
 		ControllerStateVersion:   spec.ControllerStateVersion,
 		Destructive:              spec.Destructive,
 		StatementCount:           spec.StatementCount,
+		TransactionMode:          spec.TransactionMode,
 		CreatedAt:                stored.CreationTimestamp,
 	}
 	for _, change := range spec.PrivilegeChanges {

@@ -11,6 +11,7 @@ import (
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/operator/operation/result"
 	"ptah.run/ptah/operator/plan/report"
+	"ptah.run/ptah/operator/realm"
 )
 
 // maxFindings is how many drift categories a status lists.
@@ -117,21 +118,24 @@ func (v *verdict) judgeTarget(q question, document *result.Document) string {
 		Engine: q.claim.Target.Engine, CoordinationDigest: q.claim.CoordinationDigest, IdentityDigest: identity,
 		LastObservedAt: &at,
 	}
-	findings := []report.Finding(nil)
+	findings, dialect := []report.Finding(nil), ""
 	switch {
 	case planned != nil && (planned.Outcome == report.OutcomeChanges || planned.Outcome == report.OutcomeNoChanges):
 		target.ServerVersion, target.StateFingerprint = planned.ServerVersion, planned.FromFingerprint
-		target.HighestDriftSeverity, findings = string(planned.HighestSeverity), planned.Findings
+		target.HighestDriftSeverity, findings, dialect = string(planned.HighestSeverity), planned.Findings, planned.Dialect
 		v.drift = planned.Outcome == report.OutcomeChanges
 	case observe != nil && (observe.Outcome == report.OutcomeChanges || observe.Outcome == report.OutcomeNoChanges):
 		target.ServerVersion, target.StateFingerprint = observe.ServerVersion, observe.Fingerprint
-		target.HighestDriftSeverity, findings = string(observe.HighestSeverity), observe.Findings
+		target.HighestDriftSeverity, findings, dialect = string(observe.HighestSeverity), observe.Findings, observe.Dialect
 		v.drift = observe.Outcome == report.OutcomeChanges
 	default:
 		return ""
 	}
 	if !report.IsDigest(identity) || !report.IsDigest(target.StateFingerprint) {
 		return "it does not say which database was read, or in what state"
+	}
+	if engine, err := realm.CanonicalEngine(string(q.claim.Target.Engine)); err != nil || dialect != engine {
+		return "it read a database of another engine than spec.target.engine"
 	}
 	setFindings(target, findings)
 	v.target = target

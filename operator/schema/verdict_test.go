@@ -51,6 +51,7 @@ func TestAResultThatDoesNotFitItsClaimIsNeverUsed(t *testing.T) {
 		"a plan from another state":         func(_ *question, d *result.Document) { d.Plan.FromFingerprint = digestOf("other") },
 		"a plan to another state":           func(_ *question, d *result.Document) { d.Plan.ToFingerprint = digestOf("other") },
 		"a plan for another engine":         func(_ *question, d *result.Document) { d.Plan.Dialect = report.DialectMySQL },
+		"a database of another engine":      func(q *question, _ *result.Document) { q.claim.Target.Engine = ptahv1.EngineMySQL },
 		"another transaction mode":          func(q *question, _ *result.Document) { q.inputs.policy.TransactionMode = "all" },
 		"another scope":                     func(q *question, _ *result.Document) { q.inputs.policy.Exclude = []ptahv1.ExcludeSelector{"x"} },
 		"a held plan that is not held":      func(_ *question, d *result.Document) { d.PlanBytes, d.PlanHeld = nil, true },

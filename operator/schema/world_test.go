@@ -505,9 +505,9 @@ func (w *world) step(name result.StepName, problem *result.Error) result.Step {
 // desired is the state that an artifact describes.
 func desired(artifact string) string { return digestOf("state of " + artifact) }
 
-func (w *world) plan() []byte {
+func (w *world) plan(job *batchv1.Job) []byte {
 	p := report.Plan{
-		FormatVersion: report.PlanFormatVersion, Dialect: report.DialectPostgreSQL, ServerMajor: "17", TransactionMode: report.TransactionFile,
+		FormatVersion: report.PlanFormatVersion, Dialect: jobEnv(job, env.ExpectedDialect), ServerMajor: "17", TransactionMode: report.TransactionMode(jobEnv(job, env.TransactionMode)),
 		FromFingerprint: w.dbState, ToFingerprint: desired(w.artifact), Statements: []report.Statement{w.statement},
 	}
 	p.Summarise()
@@ -572,19 +572,19 @@ func (w *world) runRefresh(job *batchv1.Job, document *result.Document) {
 	if w.dbState != desired(w.artifact) {
 		outcome, findings = report.OutcomeChanges, []report.Finding{{Category: "tables_added", Count: 1, Severity: report.SeveritySafe}}
 	}
-	document.Observe = &report.Drift{ContractVersion: 1, Outcome: outcome, Dialect: report.DialectPostgreSQL, Fingerprint: w.dbState, TargetIdentity: w.identity, Findings: findings}
+	document.Observe = &report.Drift{ContractVersion: 1, Outcome: outcome, Dialect: jobEnv(job, env.ExpectedDialect), Fingerprint: w.dbState, TargetIdentity: w.identity, Findings: findings}
 	if !add(result.StepPlan) {
 		return
 	}
 	document.Plan = &report.SchemaPlan{
-		ContractVersion: 1, Outcome: outcome, Dialect: report.DialectPostgreSQL, ServerVersion: "17.5", TargetIdentity: w.identity,
+		ContractVersion: 1, Outcome: outcome, Dialect: jobEnv(job, env.ExpectedDialect), ServerVersion: "17.5", TargetIdentity: w.identity,
 		FromFingerprint: w.dbState, ToFingerprint: desired(w.artifact), Findings: findings,
 	}
 	if outcome == report.OutcomeNoChanges {
 		document.Plan.Unchanged = jobEnv(job, env.ProvenArtifact) == w.artifact && jobEnv(job, env.ProvenDumpDigest) == w.dbState
 		return
 	}
-	data := w.plan()
+	data := w.plan(job)
 	decoded, _ := report.DecodePlan(data)
 	document.Plan.PlanDigest, document.Plan.PlanSize, document.Plan.Statements = report.Digest(data), int64(len(data)), 1
 	document.Plan.Destructive, document.Plan.PrivilegeChanges = decoded.Destructive, decoded.PrivilegeChanges
@@ -632,7 +632,7 @@ func (w *world) runApply(job *batchv1.Job, document *result.Document) {
 	if err != nil || report.Digest(data) != jobEnv(job, env.ExpectedPlanDigest) {
 		w.t.Fatalf("the Apply Pod got another plan: %v", err)
 	}
-	applied := &report.SchemaApply{ContractVersion: 1, Dialect: report.DialectPostgreSQL, PlanDigest: report.Digest(data), Statements: len(decoded.Statements), TargetIdentity: w.identity}
+	applied := &report.SchemaApply{ContractVersion: 1, Dialect: decoded.Dialect, PlanDigest: report.Digest(data), Statements: len(decoded.Statements), TargetIdentity: w.identity}
 	document.Apply = applied
 	document.Steps = []result.Step{w.step(result.StepApply, nil)}
 	if decoded.FromFingerprint != w.dbState {

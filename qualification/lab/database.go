@@ -69,7 +69,9 @@ var servers = map[string]server{
 	},
 	MySQL: {
 		role: catalog.MySQL, driver: "mysql", port: mysqlPort, database: AdminUser, logs: "/var/log/mysql", journal: "statements.log",
-		arguments: []string{"--general-log=ON", "--general-log-file=/var/log/mysql/statements.log", "--log-output=FILE", "--log-timestamps=UTC"},
+		// The accounts of databases administer nothing, and may make routines nevertheless.
+		arguments: []string{"--general-log=ON", "--general-log-file=/var/log/mysql/statements.log", "--log-output=FILE", "--log-timestamps=UTC",
+			"--log-bin-trust-function-creators=ON"},
 		version:   "SELECT VERSION()",
 		env: func(password string) map[string]string {
 			// UMASK is how the server is told that others may read its files.
@@ -81,6 +83,7 @@ var servers = map[string]server{
 
 func (f *folder) startDatabase(ctx context.Context, engine, image, password string, hostPort int) (DatabaseDescription, error) {
 	server := servers[engine]
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // of the driver, which reports every try until the server is ready; fails for nil only
 	name := "ptah-" + f.id + "-" + string(server.role)
 	address := func(host string, port network.Port) string {
 		return server.address(host, int(port.Num()), AdminUser, password, server.database)

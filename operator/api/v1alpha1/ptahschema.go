@@ -39,6 +39,7 @@ type PtahSchemaList struct {
 // PtahSchemaSpec is what a person declares.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.policy) || !has(self.policy.lockTimeout) || !has(self.execution) || !has(self.execution.activeDeadlineSeconds) || timestamp(0) + duration(self.policy.lockTimeout) <= timestamp(self.execution.activeDeadlineSeconds)",message="spec.policy.lockTimeout: must not exceed spec.execution.activeDeadlineSeconds"
+// +kubebuilder:validation:XValidation:rule="self.target.engine != 'MySQL' || !has(self.policy) || !has(self.policy.transactionMode) || self.policy.transactionMode == 'none'",message="spec.policy.transactionMode: must be none or left out for MySQL, which ends a transaction at each statement that changes a schema"
 // +kubebuilder:validation:XValidation:rule="!has(self.interval) || duration(self.interval) >= duration('10s') && duration(self.interval) <= duration('24h')",message="spec.interval: must be between 10s and 24h"
 type PtahSchemaSpec struct {
 	Target  DatabaseTargetSpec    `json:"target"`
@@ -86,8 +87,9 @@ type SchemaPolicy struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	LockTimeout metav1.Duration `json:"lockTimeout,omitzero"`
+	// TransactionMode says what of a plan takes effect together. It has no default here, because the engine decides:
+	// PostgreSQL takes file, and MySQL, whose statements about a schema end a transaction each, knows none alone.
 	// +optional
-	// +kubebuilder:default=file
 	// +kubebuilder:validation:Enum=all;file;none
 	TransactionMode string `json:"transactionMode,omitempty"`
 	// ProtectedTables are tables that no plan may touch.
@@ -235,23 +237,25 @@ type PlanApprovalStatus struct {
 type CurrentPlanStatus struct {
 	ImmutableObjectReference `json:",inline"`
 
-	Fingerprint              string      `json:"fingerprint"`
-	ContentDigest            string      `json:"contentDigest"`
-	Size                     int64       `json:"size"`
-	ArtifactDigest           string      `json:"artifactDigest"`
-	CoordinationDigest       string      `json:"coordinationDigest"`
-	TargetIdentityDigest     string      `json:"targetIdentityDigest"`
-	ActualStateFingerprint   string      `json:"actualStateFingerprint"`
-	DesiredStateFingerprint  string      `json:"desiredStateFingerprint"`
-	PolicyFingerprint        string      `json:"policyFingerprint"`
-	VerificationPolicyUID    string      `json:"verificationPolicyUID"`
-	VerificationPolicyDigest string      `json:"verificationPolicyDigest"`
-	ExecutionBindingID       string      `json:"executionBindingID"`
-	ControllerStateVersion   int32       `json:"controllerStateVersion"`
-	Destructive              bool        `json:"destructive"`
-	PrivilegeChanges         []string    `json:"privilegeChanges,omitempty"`
-	StatementCount           int32       `json:"statementCount"`
-	CreatedAt                metav1.Time `json:"createdAt"`
+	Fingerprint              string   `json:"fingerprint"`
+	ContentDigest            string   `json:"contentDigest"`
+	Size                     int64    `json:"size"`
+	ArtifactDigest           string   `json:"artifactDigest"`
+	CoordinationDigest       string   `json:"coordinationDigest"`
+	TargetIdentityDigest     string   `json:"targetIdentityDigest"`
+	ActualStateFingerprint   string   `json:"actualStateFingerprint"`
+	DesiredStateFingerprint  string   `json:"desiredStateFingerprint"`
+	PolicyFingerprint        string   `json:"policyFingerprint"`
+	VerificationPolicyUID    string   `json:"verificationPolicyUID"`
+	VerificationPolicyDigest string   `json:"verificationPolicyDigest"`
+	ExecutionBindingID       string   `json:"executionBindingID"`
+	ControllerStateVersion   int32    `json:"controllerStateVersion"`
+	Destructive              bool     `json:"destructive"`
+	PrivilegeChanges         []string `json:"privilegeChanges,omitempty"`
+	StatementCount           int32    `json:"statementCount"`
+	// TransactionMode is the one that the plan runs in: the policy's, or the engine's own where the policy names none.
+	TransactionMode string      `json:"transactionMode,omitempty"`
+	CreatedAt       metav1.Time `json:"createdAt"`
 	// Attempted says that an Apply of this very plan ran before and did not lead to convergence, so that only a new
 	// approval lets it run again, whatever the policy.
 	Attempted bool                `json:"attempted,omitempty"`

@@ -63,6 +63,8 @@ func digest(c string) string { return "sha256:" + strings.Repeat(c, 64) }
 
 var realmSchema = strings.Replace(goodSchema, "coordinationKey: orders", "realmRef: {name: orders}", 1)
 
+var mysqlSchema = strings.Replace(goodSchema, "engine: PostgreSQL", "engine: MySQL", 1)
+
 var goodPlan = `
 apiVersion: operator.ptah.run/v1alpha1
 kind: PtahSchemaPlan
@@ -208,6 +210,8 @@ func TestEveryRuleRefusesItsBreachAndAllowsItsNeighbour(t *testing.T) {
 		{goodSchema, "spec.policy.apply", "Sometimes", "apply", "Never"},
 		{goodSchema, "spec.policy.driftSeverity", "some", "driftSeverity", "destructive"},
 		{goodSchema, "spec.policy.transactionMode", "auto", "transactionMode", "none"},
+		{mysqlSchema, "spec.policy.transactionMode", "file", "spec.policy.transactionMode: must be none or left out for MySQL", "none"},
+		{mysqlSchema, "spec.policy.transactionMode", "all", "spec.policy.transactionMode: must be none or left out for MySQL", nil},
 		{goodSchema, "spec.policy.lockTimeout", "999ms", "spec.policy.lockTimeout", "1s"},
 		{goodSchema, "spec.policy.lockTimeout", "10m1ns", "spec.policy.lockTimeout", "10m"},
 		{goodSchema, "spec.policy.lockTimeout", "-1s", "spec.policy.lockTimeout", "2s"},
@@ -249,6 +253,7 @@ func TestEveryRuleRefusesItsBreachAndAllowsItsNeighbour(t *testing.T) {
 		{goodPlan, "spec.size", int64(0), "size", int64(1)},
 		{goodPlan, "spec.executionBindingID", "v1-0", "executionBindingID", "v1-" + strings.Repeat("f", 32)},
 		{goodPlan, "spec.dialect", "oracle", "dialect", "mysql"},
+		{goodPlan, "spec.transactionMode", "some", "transactionMode", "none"},
 		{goodPlan, "spec.statementCount", int64(0), "statementCount", int64(1)},
 		{goodPlan, "spec.privilegeChanges", []any{"Everything"}, "privilegeChanges", []any{"Grant"}},
 		{goodPlan, "spec.privilegeChanges", []any{"Grant", "Grant"}, "privilegeChanges", []any{"Grant", "Revoke"}},
@@ -423,7 +428,7 @@ func TestDefaultsAreWrittenDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]any{
-		"spec.policy.apply": "OnApproval", "spec.policy.driftSeverity": "all", "spec.policy.lockTimeout": "30s", "spec.policy.transactionMode": "file",
+		"spec.policy.apply": "OnApproval", "spec.policy.driftSeverity": "all", "spec.policy.lockTimeout": "30s", "spec.policy.transactionMode": nil,
 		"spec.interval": "10m", "spec.execution.activeDeadlineSeconds": int64(900), "spec.execution.failureRetryInterval": "30s",
 		"spec.execution.connectTimeout": "10s", "spec.desired.registryAuthFrom.mode": "Environment", "spec.desired.registryAuthFrom.usernameKey": "username",
 		"spec.desired.registryAuthFrom.dockerConfigJSONKey": ".dockerconfigjson",

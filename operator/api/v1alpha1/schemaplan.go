@@ -101,8 +101,12 @@ type PtahSchemaPlanSpec struct {
 	// CreatedBy is recorded and binds nothing.
 	CreatedBy ManagerRecord `json:"createdBy"`
 	// +kubebuilder:validation:Enum=postgresql;mysql
-	Dialect     string `json:"dialect"`
-	Destructive bool   `json:"destructive"`
+	Dialect string `json:"dialect"`
+	// TransactionMode is shown and binds nothing: the policy's fingerprint and the content do.
+	// +optional
+	// +kubebuilder:validation:Enum=all;file;none
+	TransactionMode string `json:"transactionMode,omitempty"`
+	Destructive     bool   `json:"destructive"`
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16

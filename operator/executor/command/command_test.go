@@ -73,8 +73,15 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		code report.Code
 		exit int
 	}{
-		"no database URL":         {nil, []string{"schema", "plan", "--schema", schema}, report.CodeInvalidInput, ExitRefused},
-		"a bad database URL":      {map[string]string{"PTAH_DB_URL": "postgres://app:secret@a,b/shop"}, []string{"schema", "drift", "--schema", schema}, report.CodeInvalidInput, ExitRefused},
+		"no database URL":    {nil, []string{"schema", "plan", "--schema", schema}, report.CodeInvalidInput, ExitRefused},
+		"a bad database URL": {map[string]string{"PTAH_DB_URL": "postgres://app:secret@a,b/shop"}, []string{"schema", "drift", "--schema", schema}, report.CodeInvalidInput, ExitRefused},
+		// Refused before the scratch server, which would fail here, and before a connection.
+		"SQL in a URL of MySQL": {map[string]string{"PTAH_DB_URL": "mysql://app:secret@db/shop?multiStatements=true&init_command=secret", "PTAH_MYSQLD": "/absent"},
+			[]string{"schema", "plan", "--schema", schema}, report.CodeInvalidInput, ExitRefused},
+		"SQL in the name of a parameter": {map[string]string{"PTAH_DB_URL": "mysql://app:x@db/shop?%3Bsecret=1&%3Bsecret=2", "PTAH_MYSQLD": "/absent"},
+			[]string{"schema", "plan", "--schema", schema}, report.CodeInvalidInput, ExitRefused},
+		"control: no server of MySQL": {map[string]string{"PTAH_DB_URL": "mysql://app:secret@db/shop", "PTAH_MYSQLD": "/absent"},
+			[]string{"schema", "plan", "--schema", schema}, report.CodeInternal, ExitFailed},
 		"a missing schema":        {url, []string{"schema", "plan", "--schema", filepath.Join(dir, "absent")}, report.CodeInvalidInput, ExitRefused},
 		"an empty schema":         {url, []string{"schema", "plan", "--schema", t.TempDir()}, report.CodeInvalidArtifact, ExitRefused},
 		"nobody at the database":  {url, []string{"schema", "plan", "--schema", schema}, report.CodeConnection, ExitFailed},

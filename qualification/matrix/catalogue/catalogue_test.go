@@ -74,6 +74,8 @@ func TestSuiteRefusals(t *testing.T) {
 		"should refuse a preparation of its own":         {"    package: suites/lifecycle\n", "    package: suites/lifecycle\n    prepares: [upgrade]\n", "the phase upgrade is the suite's own"},
 		"should refuse a preparation that is not lent":   {"    package: suites/lifecycle\n", "    package: suites/lifecycle\n    prepares: [second]\n", "does not say through which scenario it may be borrowed"},
 		"should refuse a preparation borrowed twice":     {"    package: suites/lifecycle\n", "    package: suites/lifecycle\n    prepares: [first, first]\n", "suites[1].prepares[1]: the phase first is borrowed twice"},
+		"should refuse a scenario that runs alone after those that run together": {"scenarios: [one-by-one, two], ", "scenarios: [one-by-one, two], together: [one-by-one], ",
+			"suites[0].phases[0].scenarios: two stands behind one-by-one, which runs together with others"},
 		"should refuse one scenario in cells of one kind": {
 			"- {name: second, timeout: 20m, scenarios: [three]}", "- {name: second, timeout: 20m, where: {database: [b]}, scenarios: [two]}", "the scenario two is claimed by data-plane/first already"},
 	}

@@ -287,6 +287,12 @@ func (p Phase) validate(path, suite string, owners owners) error {
 			return refuse(fmt.Sprintf("%s.together[%d]", path, i), "the phase has no scenario %q, or names it here twice", scenario)
 		}
 	}
+	first := slices.IndexFunc(p.Scenarios, func(scenario string) bool { return slices.Contains(p.Together, scenario) })
+	for _, scenario := range p.Scenarios[max(first, 0):] {
+		if first >= 0 && !slices.Contains(p.Together, scenario) {
+			return refuse(path+".scenarios", "%s stands behind %s, which runs together with others and so begins when all that run alone have ended; declare it before", scenario, p.Scenarios[first])
+		}
+	}
 	if p.PrepareThrough != "" && !slices.Contains(p.Scenarios, p.PrepareThrough) {
 		return refuse(path+".prepareThrough", "the phase has no scenario %q", p.PrepareThrough)
 	}

@@ -17,7 +17,7 @@ import (
 
 // Schema is a PtahSchema as a user of the lab writes it.
 func (b *Bench) Schema(namespace, name string, artifact tenant.Artifact, secret string, interval, retry time.Duration) *v1alpha1.PtahSchema {
-	schema := &v1alpha1.PtahSchema{
+	return &v1alpha1.PtahSchema{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.PtahSchemaSpec{
 			Target: v1alpha1.DatabaseTargetSpec{Engine: b.Engine(), CoordinationKey: "qualify/" + name,
@@ -41,10 +41,6 @@ func (b *Bench) Schema(namespace, name string, artifact tenant.Artifact, secret 
 			Interval: metav1.Duration{Duration: interval},
 		},
 	}
-	if b.Engine() == v1alpha1.EngineMySQL {
-		schema.Spec.Policy.TransactionMode = "none" // its DDL knows no other
-	}
-	return schema
 }
 
 // Transition is one state of a resource as a watch delivered it.

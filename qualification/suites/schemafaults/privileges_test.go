@@ -15,17 +15,29 @@ import (
 	"ptah.run/ptah/qualification/suites/subject"
 )
 
-// What changes authority, in PostgreSQL alone: every function of MySQL runs as its definer unless it says otherwise, and
-// grants are no part of what is managed there.
+// What changes authority. Every routine of MySQL runs as its definer unless it says otherwise, and grants are no part
+// of what is managed there.
 var (
-	withFunction = with(subject.First, "CREATE FUNCTION secret_total(customer bigint) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER "+
-		"SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(sum(total), 0) FROM public.orders WHERE customer_id = customer $$;\n")
-	withGrant = with(withFunction, "GRANT SELECT ON customers TO PUBLIC;\n")
-	withIndex = with(withGrant, "CREATE INDEX orders_total ON orders (total);\n")
+	withFunction = with(subject.First, subject.Version{
+		lab.PostgreSQL: "CREATE FUNCTION secret_total(customer bigint) RETURNS numeric LANGUAGE sql STABLE SECURITY DEFINER " +
+			"SET search_path = pg_catalog, pg_temp AS $$ SELECT coalesce(sum(total), 0) FROM public.orders WHERE customer_id = customer $$;\n",
+		lab.MySQL: "CREATE FUNCTION secret_total(customer bigint) RETURNS decimal(12,2) READS SQL DATA " +
+			"RETURN (SELECT COALESCE(SUM(total), 0) FROM orders WHERE customer_id = customer);\n"})
+	withMore = with(withFunction, subject.Version{
+		lab.PostgreSQL: "GRANT SELECT ON customers TO PUBLIC;\n",
+		lab.MySQL:      "CREATE PROCEDURE secret_customers() READS SQL DATA SELECT email FROM customers;\n"})
+	withIndex = with(withMore, subject.Version{
+		lab.PostgreSQL: "CREATE INDEX orders_total ON orders (total);\n", lab.MySQL: "CREATE INDEX orders_total ON orders (total);\n"})
+	// more is what withMore adds, and the name that nobody may be shown.
+	more = map[string]struct{ change, object string }{lab.PostgreSQL: {"grant", "customers"}, lab.MySQL: {"procedure", "secret_customers"}}
 )
 
-func with(version subject.Version, statement string) subject.Version {
-	return subject.Version{lab.PostgreSQL: version[lab.PostgreSQL] + statement}
+func with(version, added subject.Version) subject.Version {
+	all := subject.Version{}
+	for engine, sql := range version {
+		all[engine] = sql + added[engine]
+	}
+	return all
 }
 
 // TestPrivilegeChangesAlwaysAsk lets plans that change authority wait for a person where every other additive plan runs by itself.
@@ -40,7 +52,8 @@ func TestPrivilegeChangesAlwaysAsk(t *testing.T) {
 		s.Check("control: an additive plan runs by itself", len(jobs.Applies(ctx)) == 1, "Apply Jobs of the record: %v", jobs.Applies(ctx))
 
 		waits(ctx, one, jobs, withFunction, "function", "secret_total")
-		waits(ctx, one, jobs, withGrant, "grant", "customers")
+		second := more[one.Database.Server.Engine]
+		waits(ctx, one, jobs, withMore, second.change, second.object)
 
 		applies := len(jobs.Applies(ctx))
 		one.Publish(ctx, withIndex)

@@ -91,7 +91,7 @@ func (t *Target) readParameters(u *url.URL) error {
 	for key, all := range values {
 		switch {
 		case len(all) != 1:
-			return fmt.Errorf("the database URL has the parameter %q more than once", key)
+			return errors.New("the database URL has a parameter more than once")
 		case slices.Contains(transport, key):
 			t.tls[key] = all[0]
 		case key == "socket" && filepath.IsAbs(all[0]) && u.Hostname() == "":

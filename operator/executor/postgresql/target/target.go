@@ -109,7 +109,7 @@ func (t *Target) readParameters(u *url.URL) error {
 			return fmt.Errorf("the database URL has the parameter %q: %s", key, why)
 		}
 		if len(all) != 1 {
-			return fmt.Errorf("the database URL has the parameter %q more than once", key)
+			return errors.New("the database URL has a parameter more than once")
 		}
 		value := all[0]
 		switch {
