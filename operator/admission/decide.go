@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -18,6 +19,7 @@ var checks = []func(*gathered) string{
 	checkStamp,
 	checkFence,
 	checkSchema,
+	checkSecondPerson,
 	checkWaiting,
 	checkPlanReference,
 	checkPlan,
@@ -71,6 +73,23 @@ func checkSchema(f *gathered) string {
 		return fmt.Sprintf("spec.schemaRef: PtahSchema %q is suspended; resume it and read its plan again", reference.Name)
 	case status.ObservedGeneration != f.schema.Generation:
 		return fmt.Sprintf("spec.schemaRef: the spec of PtahSchema %q changed (generation %d) and was not looked at yet; wait for a new plan", reference.Name, f.schema.Generation)
+	}
+	return ""
+}
+
+// checkSecondPerson compares who approves with who wrote the spec last. What was recorded for another generation says
+// nothing about this one: the spec was written while nobody recorded it.
+func checkSecondPerson(f *gathered) string {
+	if !f.distinct {
+		return ""
+	}
+	name, recorded := f.schema.Name, f.schema.Annotations
+	writer, uid := recorded[v1alpha1.AnnotationWriterName], recorded[v1alpha1.AnnotationWriterUID]
+	switch {
+	case writer == "" || recorded[v1alpha1.AnnotationWriterGeneration] != strconv.FormatInt(f.schema.Generation, 10):
+		return fmt.Sprintf("spec.approver: it is not recorded who wrote the spec of PtahSchema %q (generation %d), so that nobody is known to be a second person; change the spec, and let somebody else approve the new plan", name, f.schema.Generation)
+	case writer == f.requester.Username || uid != "" && uid == f.requester.UID:
+		return fmt.Sprintf("spec.approver: %q wrote the spec of PtahSchema %q last; a second person must approve its plan", f.requester.Username, name)
 	}
 	return ""
 }

@@ -19,6 +19,8 @@ import (
 type validate struct {
 	reader  client.Reader
 	decoder admission.Decoder
+	// distinct refuses an approval by whoever wrote the spec.
+	distinct bool
 }
 
 // Handle admits a new approval of exactly the plan that is waiting, and an update that leaves the spec alone. A
@@ -42,7 +44,7 @@ func (v *validate) Handle(ctx context.Context, request admission.Request) admiss
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	if refusal == "" {
-		facts.requester = approverOf(request.UserInfo)
+		facts.requester, facts.distinct = approverOf(request.UserInfo), v.distinct
 		refusal = decide(facts)
 	}
 	if refusal != "" {
@@ -65,6 +67,7 @@ func (v *validate) update(request admission.Request, approval *v1alpha1.PtahSche
 // gathered is everything that a decision looks at.
 type gathered struct {
 	requester v1alpha1.ApprovalIdentity
+	distinct  bool // a second person is required
 	approval  *v1alpha1.PtahSchemaApproval
 	schema    *v1alpha1.PtahSchema
 	plan      *v1alpha1.PtahSchemaPlan

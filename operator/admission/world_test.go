@@ -43,6 +43,7 @@ type world struct {
 	user     authenticationv1.UserInfo
 	reads    int
 	readFail error
+	distinct bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -161,5 +162,5 @@ func (w *world) validate(t *testing.T, request admission.Request) admission.Resp
 			return c.Get(ctx, key, into, options...)
 		},
 	})
-	return (&validate{reader: reader, decoder: admission.NewDecoder(scheme)}).Handle(context.Background(), request)
+	return (&validate{reader: reader, decoder: admission.NewDecoder(scheme), distinct: w.distinct}).Handle(context.Background(), request)
 }

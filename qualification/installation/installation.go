@@ -102,6 +102,26 @@ func Install(ctx context.Context, options Options) error {
 	return nil
 }
 
+// Change upgrades the release with other values for some keys, and keeps all other values that were given before. It
+// waits until its workloads are ready.
+func Change(ctx context.Context, options Options) error {
+	configuration, err := options.configuration()
+	if err != nil {
+		return err
+	}
+	chart, err := loader.Load(options.ChartDir)
+	if err != nil {
+		return fmt.Errorf("load the chart from %s: %w", options.ChartDir, err)
+	}
+	upgrade := action.NewUpgrade(configuration)
+	upgrade.Namespace, upgrade.ResetThenReuseValues = Namespace, true
+	upgrade.WaitStrategy, upgrade.Timeout = kube.StatusWatcherStrategy, options.timeout()
+	if _, err := upgrade.RunWithContext(ctx, ReleaseName, chart, options.Values); err != nil {
+		return fmt.Errorf("change values of release %s: %w", ReleaseName, err)
+	}
+	return nil
+}
+
 // Uninstall removes the release. A release that is not installed is no error.
 func Uninstall(options Options) error {
 	configuration, err := options.configuration()

@@ -110,3 +110,11 @@ const (
 	ControllerStateVersion = int32(1)
 	RunnerProtocolVersion  = int32(1)
 )
+
+// Annotations that say who wrote the spec of a PtahSchema last, and which generation that made. Admission alone writes
+// them, where an installation requires a second person.
+const (
+	AnnotationWriterName       = "operator.ptah.run/last-spec-writer-username"
+	AnnotationWriterUID        = "operator.ptah.run/last-spec-writer-uid"
+	AnnotationWriterGeneration = "operator.ptah.run/last-spec-writer-generation"
+)

@@ -141,7 +141,9 @@ func register(mgr manager.Manager, leases *realm.Leases, s settings) error {
 	if err := mgr.Add(receive); err != nil {
 		return fmt.Errorf("add result receiver: %w", err)
 	}
-	if err := admission.Register(mgr, admission.Options{Reader: mgr.GetAPIReader(), Clock: clock.RealClock{}}); err != nil {
+	if err := admission.Register(mgr, admission.Options{
+		Reader: mgr.GetAPIReader(), Clock: clock.RealClock{}, RequireDistinctApprover: s.requireDistinctApprover,
+	}); err != nil {
 		return err
 	}
 	reconciler := &schema.Reconciler{

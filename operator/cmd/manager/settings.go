@@ -30,6 +30,8 @@ type settings struct {
 	resultsURL            string
 	metricsAddress        string
 	probeAddress          string
+
+	requireDistinctApprover bool
 }
 
 func parse(arguments []string, output io.Writer) (settings, error) {
@@ -49,6 +51,7 @@ func parse(arguments []string, output io.Writer) (settings, error) {
 	flags.StringVar(&s.resultsURL, "results-url", "", "https URL of the result receiver as operation Pods see it (required)")
 	flags.StringVar(&s.metricsAddress, "metrics-bind-address", ":8080", "address of the metrics endpoint, 0 for none")
 	flags.StringVar(&s.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	flags.BoolVar(&s.requireDistinctApprover, "require-distinct-approver", false, "refuse an approval by whoever wrote the schema's spec last")
 	if err := flags.Parse(arguments); err != nil {
 		return settings{}, err
 	}

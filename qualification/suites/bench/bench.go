@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -50,7 +51,9 @@ func Open() (*Bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the lab's kubeconfig %s: %w", description.Kubeconfig, err)
 	}
-	config.UserAgent = "ptah-qualify-suite"
+	if config.UserAgent, err = agent(); err != nil {
+		return nil, err
+	}
 	config.QPS, config.Burst = 50, 100
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -70,6 +73,15 @@ func Open() (*Bench, error) {
 	return &Bench{Lab: description, Config: config, Client: reader, Book: book}, nil
 }
 
+// agent is how the requests of a suite are told from those of others in audit logs. A suite runs in its own folder.
+func agent() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the suite's folder: %w", err)
+	}
+	return "ptah-qualify-suite/" + filepath.Base(folder), nil
+}
+
 // Scenario runs one scenario and writes its end, however the function ends. An error that the function reports with
 // t.Fatal before any assertion failed is the harness's own, and is recorded so.
 func (b *Bench) Scenario(t *testing.T, name string, run func(*Scenario)) {
@@ -79,6 +91,11 @@ func (b *Bench) Scenario(t *testing.T, name string, run func(*Scenario)) {
 	defer func() {
 		if s.fixture != "" {
 			record.FailBlaming("harness", s.fixture)
+			return
+		}
+		if err := s.auditLogs(); err != nil {
+			t.Errorf("read the logs of operation Pods: %v", err)
+			record.FailBlaming("harness", err.Error())
 			return
 		}
 		record.End()
@@ -93,7 +110,9 @@ type Scenario struct {
 	Bench *Bench
 	Name  string
 
-	fixture string
+	fixture     string
+	namespaces  []string
+	credentials []string // that no log may hold
 }
 
 // Check records an assertion and reports it to the test as well; the scenario goes on.
@@ -131,6 +150,7 @@ func (s *Scenario) Namespace(ctx context.Context) string {
 	s.T.Helper()
 	name := "qualify-" + randomSuffix()
 	s.Fixture(s.Bench.createNamespace(ctx, name))
+	s.namespaces = append(s.namespaces, name)
 	s.T.Cleanup(func() {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := s.Bench.Client.Delete(context.Background(), namespace); err != nil && !apierrors.IsNotFound(err) {

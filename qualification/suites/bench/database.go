@@ -31,6 +31,7 @@ func (s *Scenario) Database(ctx context.Context) *Database {
 	s.Fixture(err)
 	made, err := tenant.CreateDatabase(ctx, server, "app_"+randomSuffix(), "p"+randomSuffix()+randomSuffix())
 	s.Fixture(err)
+	s.credentials = append(s.credentials, made.Password)
 	s.T.Cleanup(func() {
 		if err := made.Drop(context.Background()); err != nil {
 			s.T.Errorf("remove database %s: %v", made.Name, err)

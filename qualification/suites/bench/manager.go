@@ -86,6 +86,20 @@ func (b *Bench) SetManagerArgument(ctx context.Context, flag, value string) (bef
 	})
 }
 
+// ScaleManagers changes how many replicas the manager has and waits until exactly these run. It returns how many it had.
+func (b *Bench) ScaleManagers(ctx context.Context, replicas int32) (before int32, err error) {
+	deployment := &appsv1.Deployment{}
+	if err := b.Client.Get(ctx, client.ObjectKey{Namespace: ReleaseNamespace, Name: ManagerDeployment}, deployment); err != nil {
+		return 0, fmt.Errorf("read the manager's Deployment: %w", err)
+	}
+	changed := deployment.DeepCopy()
+	before, changed.Spec.Replicas = *deployment.Spec.Replicas, &replicas
+	if err := b.Client.Patch(ctx, changed, client.MergeFrom(deployment)); err != nil {
+		return before, fmt.Errorf("scale the manager to %d replicas: %w", replicas, err)
+	}
+	return before, b.awaitManagers(ctx, func([]corev1.Pod) bool { return true })
+}
+
 // awaitManagers waits until the manager's Deployment is rolled out and its Pods are as wanted.
 func (b *Bench) awaitManagers(ctx context.Context, wanted func([]corev1.Pod) bool) error {
 	bounded, cancel := context.WithTimeout(ctx, rolloutPatience)

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
@@ -131,9 +130,7 @@ func TestTypedApproverReplaced(t *testing.T) {
 		s.Witness("typed username", approval.Spec.Approver.Username)
 
 		// The person who creates it is impersonated, so that the stamp is known to follow the authenticated identity.
-		config := rest.CopyConfig(s.Bench.Config)
-		config.Impersonate = rest.ImpersonationConfig{UserName: "alice@example.com", Groups: []string{"system:masters", "approvers"}}
-		alice, err := client.New(config, client.Options{Scheme: s.Bench.Client.Scheme()})
+		alice, err := s.Bench.As("alice@example.com", "system:masters", "approvers")
 		s.Fixture(err)
 		s.Need("approval created", alice.Create(ctx, approval))
 		stored := &v1alpha1.PtahSchemaApproval{}

@@ -3,6 +3,7 @@ package subject
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -100,9 +101,15 @@ func (j *Jobs) add(job *batchv1.Job) {
 	}
 }
 
-// Applies are the Apply Jobs of the record, oldest first. It first waits until the record holds every Job that a list
-// shows, so that the watch is known to be up to date.
+// Applies are the Apply Jobs of the record, oldest first.
 func (j *Jobs) Applies(ctx context.Context) []Job {
+	j.subject.T.Helper()
+	return slices.DeleteFunc(j.All(ctx), func(job Job) bool { return job.Operation != "apply" })
+}
+
+// All are the Jobs of the record, oldest first. It first waits until the record holds every Job that a list shows, so
+// that the watch is known to be up to date.
+func (j *Jobs) All(ctx context.Context) []Job {
 	j.subject.T.Helper()
 	list := &batchv1.JobList{}
 	j.subject.Fixture(j.subject.Bench.Client.List(ctx, list, client.InNamespace(j.subject.Key.Namespace)))
@@ -116,14 +123,9 @@ func (j *Jobs) Applies(ctx context.Context) []Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.subject.Fixture(j.problem)
-	var applies []Job
-	for _, job := range j.seen {
-		if job.Operation == "apply" {
-			applies = append(applies, job)
-		}
-	}
-	slices.SortFunc(applies, func(a, b Job) int { return a.At.Compare(b.At) })
-	return applies
+	jobs := slices.Collect(maps.Values(j.seen))
+	slices.SortFunc(jobs, func(a, b Job) int { return a.At.Compare(b.At) })
+	return jobs
 }
 
 // missing names a listed Job that the record lacks, "" where it lacks none.

@@ -40,6 +40,8 @@ type Subject struct {
 	Every    time.Duration
 	// Shape changes the PtahSchema before it is declared; nil leaves it as bench.Schema makes it.
 	Shape func(*v1alpha1.PtahSchema)
+	// Author declares the PtahSchema; nil is the lab's administrator.
+	Author client.Client
 }
 
 // Prepare makes namespace, database, Secret and artifact, and no PtahSchema yet.
@@ -59,7 +61,11 @@ func (s *Subject) Declare(ctx context.Context) {
 	if s.Shape != nil {
 		s.Shape(schema)
 	}
-	s.Need("declared", s.Bench.Client.Create(ctx, schema))
+	author := s.Author
+	if author == nil {
+		author = s.Bench.Client
+	}
+	s.Need("declared", author.Create(ctx, schema))
 }
 
 // Await follows the schema until done, records the way there, and returns the last state.
