@@ -18,13 +18,14 @@ import (
 const (
 	none                 = "none"
 	accessShare          = "ACCESS SHARE"
+	rowExclusive         = "ROW EXCLUSIVE"
 	shareUpdateExclusive = "SHARE UPDATE EXCLUSIVE"
 	share                = "SHARE"
 	shareRowExclusive    = "SHARE ROW EXCLUSIVE"
 	accessExclusive      = "ACCESS EXCLUSIVE"
 )
 
-var lockOrder = []string{none, accessShare, shareUpdateExclusive, share, shareRowExclusive, accessExclusive}
+var lockOrder = []string{none, accessShare, rowExclusive, shareUpdateExclusive, share, shareRowExclusive, accessExclusive}
 
 // Classifier classifies the statements of one plan in order. It knows what the database holds before the plan, which
 // lets it tell a widened type from a narrowed one and a dropped check from a dropped key.
@@ -170,6 +171,8 @@ func (c *Classifier) node(e *effect, node *nodes.Node) {
 		createIndex(e, n.IndexStmt)
 	case *nodes.Node_SelectStmt:
 		query(e, n.SelectStmt)
+	case *nodes.Node_InsertStmt, *nodes.Node_UpdateStmt, *nodes.Node_DeleteStmt:
+		changeRows(e, node)
 	default:
 		if !c.create(e, node) && !privilege(e, node) && !alterOther(e, node) {
 			e.raise(report.SeverityDestructive, "a statement of this kind is not known to be harmless")
