@@ -375,7 +375,7 @@ func withdrawnRows(b *rowBench) {
 }
 
 func protectedRows(b *rowBench) {
-	b.converge(currencyTable, currencies(threeCurrencies...), "--protected-table=Currencies")
+	b.converge(currencyTable, currencies(threeCurrencies...))
 	protect := "--protected-table=Currencies"
 	if _, document := b.plan(currencyTable, currencies(threeCurrencies...), protect); document != nil {
 		b.t.Error("equal rows are planned for")

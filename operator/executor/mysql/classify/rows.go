@@ -6,11 +6,10 @@ import (
 	"vitess.io/vitess/go/vt/sqlparser"
 
 	"ptah.run/ptah/operator/executor/mysql/sqltext"
-	"ptah.run/ptah/operator/plan/report"
 )
 
-// changeRows classifies statements about rows. What is inserted as plain values takes nothing away; what is changed or
-// deleted is lost, and any other form may call anything.
+// changeRows classifies statements about rows in their plain forms. What is inserted as plain values takes nothing away;
+// what is changed or deleted is lost. Any other form may call anything and is not known.
 func changeRows(e *effect, statement sqlparser.Statement) {
 	e.locks(noLock)
 	switch n := statement.(type) {
@@ -19,16 +18,26 @@ func changeRows(e *effect, statement sqlparser.Statement) {
 			e.unknown()
 		}
 	case *sqlparser.Update:
+		if n.Where == nil || !oneTable(n.TableExprs) || n.With != nil || bool(n.Ignore) {
+			e.unknown()
+			return
+		}
 		e.raise(destructive, "what the row holds now is lost")
-		if n.Where == nil || len(n.TableExprs) != 1 || n.With != nil {
-			e.rewrites(report.RewriteTable)
-		}
 	case *sqlparser.Delete:
-		e.raise(destructive, "a row goes")
-		if n.Where == nil || len(n.TableExprs) != 1 || n.With != nil {
-			e.rewrites(report.RewriteTable)
+		if n.Where == nil || !oneTable(n.TableExprs) || n.With != nil || bool(n.Ignore) {
+			e.unknown()
+			return
 		}
+		e.raise(destructive, "a row goes")
 	}
+}
+
+func oneTable(list []sqlparser.TableExpr) bool {
+	if len(list) != 1 {
+		return false
+	}
+	_, plain := list[0].(*sqlparser.AliasedTableExpr)
+	return plain
 }
 
 func plainRows(list sqlparser.InsertRows) bool {

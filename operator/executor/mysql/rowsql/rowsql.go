@@ -135,7 +135,7 @@ func (Dialect) Boolean(value bool) string {
 
 // Temporary returns the statements that make a temporary table.
 func (Dialect) Temporary(name, number string, t *rows.Table, columns []rows.Column) []string {
-	var list []string
+	list := []string{"0 AS " + sqltext.Quote(number)}
 	for _, c := range columns {
 		list = append(list, sqltext.Quote(c.Name))
 	}

@@ -171,10 +171,8 @@ func (c *Classifier) node(e *effect, node *nodes.Node) {
 		createIndex(e, n.IndexStmt)
 	case *nodes.Node_SelectStmt:
 		query(e, n.SelectStmt)
-	case *nodes.Node_InsertStmt, *nodes.Node_UpdateStmt, *nodes.Node_DeleteStmt:
-		changeRows(e, node)
 	default:
-		if !c.create(e, node) && !privilege(e, node) && !alterOther(e, node) {
+		if !changeRows(e, node) && !c.create(e, node) && !privilege(e, node) && !alterOther(e, node) {
 			e.raise(report.SeverityDestructive, "a statement of this kind is not known to be harmless")
 			e.locks(accessExclusive)
 			e.rewrites(report.RewriteMaybe)

@@ -8,30 +8,34 @@ import (
 	"ptah.run/ptah/operator/plan/report"
 )
 
-// changeRows classifies statements about rows. What is inserted as plain values takes nothing away; what is changed or
-// deleted is lost, and any other form may call anything.
-func changeRows(e *effect, node *nodes.Node) {
-	e.locks(rowExclusive)
+// changeRows classifies statements about rows in their plain forms. What is inserted as plain values takes nothing away;
+// what is changed or deleted is lost. Any other form may call anything and is not known.
+func changeRows(e *effect, node *nodes.Node) bool {
 	switch n := node.GetNode().(type) {
 	case *nodes.Node_InsertStmt:
-		e.kind = "INSERT"
 		if !plainInsert(n.InsertStmt) {
-			e.raise(report.SeverityDestructive, "inserts what is not a plain value")
-			e.rewrites(report.RewriteMaybe)
+			return false
 		}
+		e.kind = "INSERT"
 	case *nodes.Node_UpdateStmt:
+		u := n.UpdateStmt
+		if u.GetWhereClause() == nil || len(u.GetFromClause()) > 0 || u.GetWithClause() != nil || len(u.GetReturningList()) > 0 {
+			return false
+		}
 		e.kind = "UPDATE"
 		e.raise(report.SeverityDestructive, "what the row holds now is lost")
-		if u := n.UpdateStmt; u.GetWhereClause() == nil || len(u.GetFromClause()) > 0 || u.GetWithClause() != nil {
-			e.rewrites(report.RewriteTable)
-		}
 	case *nodes.Node_DeleteStmt:
+		d := n.DeleteStmt
+		if d.GetWhereClause() == nil || len(d.GetUsingClause()) > 0 || d.GetWithClause() != nil || len(d.GetReturningList()) > 0 {
+			return false
+		}
 		e.kind = "DELETE"
 		e.raise(report.SeverityDestructive, "a row goes")
-		if d := n.DeleteStmt; d.GetWhereClause() == nil || len(d.GetUsingClause()) > 0 || d.GetWithClause() != nil {
-			e.rewrites(report.RewriteTable)
-		}
+	default:
+		return false
 	}
+	e.locks(rowExclusive)
+	return true
 }
 
 func plainInsert(n *nodes.InsertStmt) bool {
