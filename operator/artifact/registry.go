@@ -23,6 +23,7 @@ import (
 const (
 	SchemaType       = "application/vnd.ptah.run.schema.v1"
 	SchemaLayerType  = "application/vnd.ptah.run.schema.sql.v1"
+	RowsLayerType    = "application/vnd.ptah.run.schema.rows.v1+yaml"
 	emptyConfigType  = "application/vnd.oci.empty.v1+json"
 	titleAnnotation  = "org.opencontainers.image.title"
 	FormatAnnotation = "run.ptah.schema-format"
@@ -112,7 +113,7 @@ func (c *Client) Push(ctx context.Context, ref Reference, files []File, annotati
 	m.Annotations[FormatAnnotation] = formatSQL
 	layers := []v1.Layer{config}
 	for _, file := range slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Name, b.Name) }) {
-		layer := static.NewLayer(file.Data, SchemaLayerType)
+		layer := static.NewLayer(file.Data, types.MediaType(layerType(file.Name)))
 		d, err := describe(layer)
 		if err != nil {
 			return nil, err
@@ -203,8 +204,8 @@ func (i *Info) checkSchema() error {
 		return fail(report.CodeInvalidArtifact, fmt.Sprintf("the artifact is larger than %d bytes", MaxTotalBytes))
 	}
 	for _, d := range i.manifest.Layers {
-		if string(d.MediaType) != SchemaLayerType {
-			return fail(report.CodeInvalidArtifact, "the artifact holds a layer that is not an SQL file")
+		if kind := layerType(d.Annotations[titleAnnotation]); kind == "" || string(d.MediaType) != kind {
+			return fail(report.CodeInvalidArtifact, "the artifact holds a layer that is neither an SQL file nor a declaration of rows, or is named as the other")
 		}
 		if d.Size > MaxFileBytes {
 			return fail(report.CodeInvalidArtifact, fmt.Sprintf("the artifact holds a file of more than %d bytes", MaxFileBytes))
@@ -239,7 +240,7 @@ func (c *Client) blob(ctx context.Context, ref Reference, d v1.Descriptor) ([]by
 // checkFiles refuses names that are not plain SQL file names, duplicates, and content that cannot be SQL text.
 func checkFiles(files []File) error {
 	switch {
-	case len(files) == 0:
+	case !slices.ContainsFunc(files, func(f File) bool { return layerType(f.Name) == SchemaLayerType }):
 		return fail(report.CodeInvalidArtifact, "a schema holds at least one file whose name ends in .sql")
 	case len(files) > MaxFiles:
 		return fail(report.CodeInvalidArtifact, fmt.Sprintf("a schema holds at most %d files", MaxFiles))
@@ -248,7 +249,7 @@ func checkFiles(files []File) error {
 	total := 0
 	for _, file := range files {
 		if !plainName(file.Name) {
-			return fail(report.CodeInvalidArtifact, "a file name of the schema is not of letters, digits, '.', '_' and '-' with .sql at its end")
+			return fail(report.CodeInvalidArtifact, "a file name of the schema is not of letters, digits, '.', '_' and '-' with .sql or .rows.yaml at its end")
 		}
 		if seen[file.Name] {
 			return fail(report.CodeInvalidArtifact, "two files of the schema have one name")
@@ -259,15 +260,28 @@ func checkFiles(files []File) error {
 			return fail(report.CodeInvalidArtifact, fmt.Sprintf("a schema holds files of at most %d bytes and %d together", MaxFileBytes, MaxTotalBytes))
 		}
 		if bytes.IndexByte(file.Data, 0) >= 0 {
-			return fail(report.CodeInvalidArtifact, "a file of the schema holds a NUL byte and is not SQL")
+			return fail(report.CodeInvalidArtifact, "a file of the schema holds a NUL byte and is not text")
 		}
 	}
 	return nil
 }
 
+// suffixes are the ends of file names with the media types of what they hold.
+var suffixes = map[string]string{".sql": SchemaLayerType, ".rows.yaml": RowsLayerType}
+
+// layerType is the media type of a file of that name, or empty where it is none of a schema.
+func layerType(name string) string {
+	for suffix, kind := range suffixes {
+		if strings.HasSuffix(name, suffix) {
+			return kind
+		}
+	}
+	return ""
+}
+
 func plainName(name string) bool {
-	stem, found := strings.CutSuffix(name, ".sql")
-	if !found || stem == "" || len(name) > 255 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") {
+	stem := strings.TrimSuffix(strings.TrimSuffix(name, ".sql"), ".rows.yaml")
+	if layerType(name) == "" || stem == "" || len(name) > 255 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") {
 		return false
 	}
 	return strings.Trim(stem, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""

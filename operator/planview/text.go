@@ -70,6 +70,13 @@ func (v *View) header(t *text) {
 		}
 		t.field("privileges", strings.Join(words, ", "))
 	}
+	for _, m := range v.Document.ManagedRows {
+		what := "all of "
+		if m.Scope == "keys" {
+			what = fmt.Sprintf("%d of ", len(m.Keys))
+		}
+		t.field("rows", visible(what+m.Schema+"."+m.Table+" by "+strings.Join(m.Key, ", ")+": "+strings.Join(m.Columns, ", ")))
+	}
 	if len(v.Document.Exclude) > 0 {
 		t.field("excluded", visible(strings.Join(v.Document.Exclude, ", ")))
 	}

@@ -10,6 +10,7 @@ import (
 	"ptah.run/ptah/operator/executor/journal"
 	mysqltarget "ptah.run/ptah/operator/executor/mysql/target"
 	"ptah.run/ptah/operator/executor/postgresql/target"
+	"ptah.run/ptah/operator/executor/rows"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -22,21 +23,24 @@ type database interface {
 	// mode is the transaction mode for one that was asked for, or for none. It refuses what the engine cannot keep.
 	mode(asked string) (report.TransactionMode, error)
 	// observe reads the database. The reading is empty where it fails before.
-	observe(ctx context.Context, f *databaseFlags, getenv func(string) string) (reading, error)
+	observe(ctx context.Context, f *databaseFlags, declared []rows.Declaration, getenv func(string) string) (reading, error)
 	apply(ctx context.Context, request applyRequest, getenv func(string) string) (report.SchemaApply, error)
 }
 
 // reading is what a database held, with the ways to compare it.
 type reading interface {
 	version() string
+	// fingerprint is that of the whole; rowsFingerprint that of the declared rows in it, or empty.
 	fingerprint() string
+	rowsFingerprint() string
 	drift(ctx context.Context, request planRequest) (planResult, error)
 	plan(ctx context.Context, request planRequest) (planResult, error)
 }
 
 // planRequest is what a comparison needs beside the reading.
 type planRequest struct {
-	files  []artifact.File
+	files  []artifact.File // those of SQL
+	rows   []rows.Declaration
 	flags  *databaseFlags
 	mode   report.TransactionMode
 	getenv func(string) string
@@ -47,6 +51,7 @@ type planResult struct {
 	findings []report.Finding
 	document *report.Plan // nil where nothing differs, and for drift
 	bytes    []byte
+	managed  []report.ManagedRows
 }
 
 // applyRequest is what an apply needs.

@@ -9,6 +9,7 @@ import (
 	"ptah.run/ptah/operator/executor/mysql/planner"
 	"ptah.run/ptah/operator/executor/mysql/scratch"
 	"ptah.run/ptah/operator/executor/mysql/target"
+	"ptah.run/ptah/operator/executor/rows"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -25,7 +26,7 @@ func (d mysqlDatabase) mode(asked string) (report.TransactionMode, error) {
 	return report.TransactionMode(asked), planner.CheckMode(report.TransactionMode(asked))
 }
 
-func (d mysqlDatabase) observe(ctx context.Context, f *databaseFlags, getenv func(string) string) (reading, error) {
+func (d mysqlDatabase) observe(ctx context.Context, f *databaseFlags, declared []rows.Declaration, getenv func(string) string) (reading, error) {
 	if _, err := scratch.Program(getenv); err != nil {
 		return nil, failure.New(report.CodeInternal, err.Error())
 	}
@@ -34,7 +35,7 @@ func (d mysqlDatabase) observe(ctx context.Context, f *databaseFlags, getenv fun
 		return nil, err
 	}
 	defer session.Close()
-	state, err := observe.Read(ctx, session, f.exclude)
+	state, err := observe.ReadWith(ctx, session, f.exclude, func(d rows.Dialect) ([]rows.Wanted, error) { return rows.Of(declared, d) })
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +53,10 @@ type mysqlReading struct{ state *observe.State }
 func (r mysqlReading) version() string     { return r.state.Version }
 func (r mysqlReading) fingerprint() string { return r.state.Fingerprint }
 
+func (r mysqlReading) rowsFingerprint() string { return r.state.RowsFingerprint }
+
 func (r mysqlReading) request(p planRequest) planner.Request {
-	request := planner.Request{State: r.state, Exclude: p.flags.exclude, Protected: p.flags.protected, Mode: p.mode, Getenv: p.getenv}
+	request := planner.Request{State: r.state, Rows: p.rows, Exclude: p.flags.exclude, Protected: p.flags.protected, Mode: p.mode, Getenv: p.getenv}
 	for _, file := range p.files {
 		request.Desired = append(request.Desired, planner.File{Name: file.Name, SQL: string(file.Data)})
 	}
@@ -72,5 +75,5 @@ func mysqlResult(result *planner.Result, err error) (planResult, error) {
 	if err != nil {
 		return planResult{}, err
 	}
-	return planResult{result.Findings, result.Document, result.Bytes}, nil
+	return planResult{result.Findings, result.Document, result.Bytes, result.Managed}, nil
 }

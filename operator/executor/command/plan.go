@@ -69,7 +69,7 @@ func (a *app) plan(ctx context.Context, f *databaseFlags, p proof, output string
 		out.Dialect, out.TargetIdentity = o.database.dialect(), o.database.identity()
 	}
 	if err == nil {
-		out.ServerVersion, out.FromFingerprint = o.reading.version(), o.reading.fingerprint()
+		out.ServerVersion, out.FromFingerprint, out.RowsFingerprint = o.reading.version(), o.reading.fingerprint(), o.reading.rowsFingerprint()
 		if p.holds(o, f.schema) {
 			out.Unchanged, out.ToFingerprint = true, out.FromFingerprint
 		} else {
@@ -101,6 +101,7 @@ func (a *app) compute(ctx context.Context, f *databaseFlags, o *observation, out
 		return nil, err
 	}
 	out.Findings, out.HighestSeverity = result.findings, findings.Highest(result.findings)
+	out.ManagedRows = result.managed
 	if result.document == nil {
 		out.ToFingerprint = out.FromFingerprint
 		return nil, nil

@@ -7,8 +7,10 @@ import (
 	"ptah.run/ptah/operator/executor/postgresql/apply"
 	"ptah.run/ptah/operator/executor/postgresql/observe"
 	"ptah.run/ptah/operator/executor/postgresql/planner"
+	"ptah.run/ptah/operator/executor/postgresql/rowsql"
 	"ptah.run/ptah/operator/executor/postgresql/scratch"
 	"ptah.run/ptah/operator/executor/postgresql/target"
+	"ptah.run/ptah/operator/executor/rows"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -25,7 +27,7 @@ func (d postgresqlDatabase) mode(asked string) (report.TransactionMode, error) {
 	return report.TransactionMode(asked), nil
 }
 
-func (d postgresqlDatabase) observe(ctx context.Context, f *databaseFlags, getenv func(string) string) (reading, error) {
+func (d postgresqlDatabase) observe(ctx context.Context, f *databaseFlags, declared []rows.Declaration, getenv func(string) string) (reading, error) {
 	binaries, err := scratch.Binaries(getenv)
 	if err != nil {
 		return nil, failure.New(report.CodeInternal, err.Error())
@@ -34,13 +36,17 @@ func (d postgresqlDatabase) observe(ctx context.Context, f *databaseFlags, geten
 	if err != nil {
 		return nil, failure.New(report.CodeInvalidInput, err.Error())
 	}
+	wanted, err := rows.Of(declared, rowsql.New(d.target.SearchPath))
+	if err != nil {
+		return nil, err
+	}
 	conn, err := target.Connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	state, err := observe.Reader{Binaries: binaries, Environment: d.target.Environment(f.connectTimeout), Role: d.target.Role,
-		LockTimeout: f.lockTimeout, Exclude: f.exclude}.Read(ctx, conn)
+		LockTimeout: f.lockTimeout, Exclude: f.exclude, Rows: wanted}.Read(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +72,10 @@ type postgresqlReading struct {
 func (r postgresqlReading) version() string     { return r.state.Version }
 func (r postgresqlReading) fingerprint() string { return r.state.Fingerprint }
 
+func (r postgresqlReading) rowsFingerprint() string { return r.state.RowsFingerprint }
+
 func (r postgresqlReading) request(p planRequest) planner.Request {
-	request := planner.Request{State: r.state, SearchPath: r.searchPath, Exclude: p.flags.exclude, Protected: p.flags.protected,
+	request := planner.Request{State: r.state, SearchPath: r.searchPath, Rows: p.rows, Exclude: p.flags.exclude, Protected: p.flags.protected,
 		Mode: p.mode, Getenv: p.getenv}
 	for _, file := range p.files {
 		request.Desired = append(request.Desired, planner.File{Name: file.Name, SQL: string(file.Data)})
@@ -87,5 +95,5 @@ func postgresqlResult(result *planner.Result, err error) (planResult, error) {
 	if err != nil {
 		return planResult{}, err
 	}
-	return planResult{result.Findings, result.Document, result.Bytes}, nil
+	return planResult{result.Findings, result.Document, result.Bytes, result.Managed}, nil
 }

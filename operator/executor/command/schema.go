@@ -14,6 +14,7 @@ import (
 	"ptah.run/ptah/operator/artifact"
 	"ptah.run/ptah/operator/executor/failure"
 	"ptah.run/ptah/operator/executor/findings"
+	"ptah.run/ptah/operator/executor/rows"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -42,7 +43,7 @@ func (f *databaseFlags) add(cmd *cobra.Command) {
 }
 
 func (f *databaseFlags) addSchema(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.schema, "schema", "", "the declared schema: an SQL file, or a folder of .sql files (PTAH_SCHEMA_DIR)")
+	cmd.Flags().StringVar(&f.schema, "schema", "", "the declared schema: an SQL file, or a folder of .sql and .rows.yaml files (PTAH_SCHEMA_DIR)")
 }
 
 // check refuses flags that cannot be meant.
@@ -110,13 +111,15 @@ func (a *app) schemaCommand() *cobra.Command {
 // observation is a reading of the target beside the files of the declared schema.
 type observation struct {
 	database database
-	files    []artifact.File
+	files    []artifact.File // all of the schema
+	sql      []artifact.File
+	rows     []rows.Declaration
 	mode     report.TransactionMode
 	reading  reading
 }
 
 func (o *observation) request(f *databaseFlags, getenv func(string) string) planRequest {
-	return planRequest{files: o.files, flags: f, mode: o.mode, getenv: getenv}
+	return planRequest{files: o.sql, rows: o.rows, flags: f, mode: o.mode, getenv: getenv}
 }
 
 // observe reads the declared schema and the target. What is known when it fails is returned, too.
@@ -132,8 +135,25 @@ func (a *app) observe(ctx context.Context, f *databaseFlags) (*observation, erro
 	if o.files, err = artifact.ReadFiles(f.schema); err != nil {
 		return o, err
 	}
-	o.reading, err = o.database.observe(ctx, f, a.Getenv)
+	if err = o.declared(); err != nil {
+		return o, err
+	}
+	o.reading, err = o.database.observe(ctx, f, o.rows, a.Getenv)
 	return o, err
+}
+
+// declared tells the files of SQL from those that declare rows, and reads the latter.
+func (o *observation) declared() (err error) {
+	var files []rows.File
+	for _, file := range o.files {
+		if rows.Is(file.Name) {
+			files = append(files, rows.File{Name: file.Name, Data: file.Data})
+			continue
+		}
+		o.sql = append(o.sql, file)
+	}
+	o.rows, err = rows.Parse(files)
+	return err
 }
 
 func (a *app) schemaDrift() *cobra.Command {

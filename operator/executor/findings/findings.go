@@ -38,6 +38,21 @@ func (c Counter) Sorted() []report.Finding {
 	for _, finding := range c {
 		out = append(out, *finding)
 	}
+	sort(out)
+	return out
+}
+
+// Join returns two lists of findings as one, sorted like each.
+func Join(a, b []report.Finding) []report.Finding {
+	if len(b) == 0 {
+		return a
+	}
+	out := append(slices.Clone(a), b...)
+	sort(out)
+	return out
+}
+
+func sort(out []report.Finding) {
 	slices.SortFunc(out, func(a, b report.Finding) int {
 		if a.Severity != b.Severity {
 			if report.Worse(a.Severity, b.Severity) == a.Severity {
@@ -47,7 +62,6 @@ func (c Counter) Sorted() []report.Finding {
 		}
 		return cmp.Compare(a.Category, b.Category)
 	})
-	return out
 }
 
 // Highest returns the highest severity of the findings, or an empty one.

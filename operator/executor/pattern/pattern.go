@@ -18,7 +18,7 @@ type Pattern struct {
 func Parse(texts []string, fold bool) ([]Pattern, error) {
 	var out []Pattern
 	for _, text := range texts {
-		parts := splitName(text)
+		parts := Split(text)
 		if len(parts) > 2 || slices.Contains(parts, "") || strings.TrimSpace(text) != text {
 			return nil, fmt.Errorf("the pattern %q is not a name or schema.name", text)
 		}
@@ -34,7 +34,8 @@ func Parse(texts []string, fold bool) ([]Pattern, error) {
 	return out, nil
 }
 
-func splitName(text string) []string {
+// Split cuts a dotted name into its plain parts. A part that cannot be read is empty.
+func Split(text string) []string {
 	parts := []string{""}
 	quoted := false
 	for i := 0; i < len(text); i++ {

@@ -158,6 +158,9 @@ func (p *Plan) validate() error {
 			return fmt.Errorf("exclude[%d] is empty or not UTF-8", i)
 		}
 	}
+	if err := p.validateRows(); err != nil {
+		return err
+	}
 	for i := range p.Statements {
 		if err := p.Statements[i].validate(); err != nil {
 			return fmt.Errorf("statements[%d]: %w", i, err)

@@ -152,7 +152,22 @@ type Plan struct {
 	Exclude          []string          `json:"exclude"`
 	Destructive      bool              `json:"destructive"`
 	PrivilegeChanges []PrivilegeChange `json:"privilegeChanges"`
-	Statements       []Statement       `json:"statements"`
+	// ManagedRows are the rows that the plan answers for beside the schema, sorted by table. RowsFingerprint is the digest
+	// of those rows as they were read; FromFingerprint covers it. Both are set together or not at all.
+	ManagedRows     []ManagedRows `json:"managedRows,omitempty"`
+	RowsFingerprint string        `json:"rowsFingerprint,omitempty"`
+	Statements      []Statement   `json:"statements"`
+}
+
+// ManagedRows says which rows of a table are declared: every row (scope "table"), or those with the listed keys ("keys").
+type ManagedRows struct {
+	Schema  string   `json:"schema"`
+	Table   string   `json:"table"`
+	Scope   string   `json:"scope"`
+	Key     []string `json:"key"`
+	Columns []string `json:"columns"`
+	// Keys are the values of the managed keys, as the server prints them. They stand in a plan only, never in a report.
+	Keys [][]string `json:"keys,omitempty"`
 }
 
 // Finding counts the differences of one category. It never holds a name.
@@ -191,7 +206,11 @@ type SchemaPlan struct {
 	Destructive      bool              `json:"destructive,omitempty"`
 	PrivilegeChanges []PrivilegeChange `json:"privilegeChanges,omitempty"`
 	HighestSeverity  Severity          `json:"highestSeverity,omitempty"`
-	Findings         []Finding         `json:"findings"`
+	// ManagedRows name the tables and columns whose rows are declared, without keys. RowsFingerprint is the digest of those
+	// rows as they were read.
+	ManagedRows     []ManagedRows `json:"managedRows,omitempty"`
+	RowsFingerprint string        `json:"rowsFingerprint,omitempty"`
+	Findings        []Finding     `json:"findings"`
 	// Unchanged says that the target equals the last proven state, so that nothing was planned (step 7 of the design).
 	Unchanged bool     `json:"unchanged,omitempty"`
 	Problem   *Problem `json:"problem,omitempty"`

@@ -17,8 +17,10 @@ import (
 	"ptah.run/ptah/operator/executor/journal"
 	"ptah.run/ptah/operator/executor/mysql/classify"
 	"ptah.run/ptah/operator/executor/mysql/observe"
+	"ptah.run/ptah/operator/executor/mysql/rowsql"
 	"ptah.run/ptah/operator/executor/mysql/target"
 	"ptah.run/ptah/operator/executor/pattern"
+	"ptah.run/ptah/operator/executor/rows"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -173,9 +175,12 @@ func (r *run) holdsLock(ctx context.Context) error {
 
 // prove reads the database and compares it with what the plan starts from.
 func (r *run) prove(ctx context.Context) error {
-	state, err := observe.Read(ctx, r.session, r.plan.Exclude)
+	state, err := observe.ReadWith(ctx, r.session, r.plan.Exclude, func(rows.Dialect) ([]rows.Wanted, error) { return rows.Again(r.plan.ManagedRows), nil })
 	if err != nil {
 		return err
+	}
+	if state.RowsFingerprint != r.plan.RowsFingerprint {
+		return failure.New(report.CodeStalePlan, "the declared rows are not in the state that the plan was computed from; compute a new plan")
 	}
 	if state.Fingerprint != r.plan.FromFingerprint {
 		return failure.New(report.CodeStalePlan, "the database is not in the state that the plan was computed from; compute a new plan")
@@ -204,7 +209,7 @@ func (r *run) statements(ctx context.Context) error {
 			return err
 		}
 		r.out.MutationStarted = true
-		if err := r.execute(ctx, i, s.SQL); err != nil {
+		if err := r.execute(ctx, i, s); err != nil {
 			_ = r.note(i, s.SQL, journal.Failed) // the statement's own error is the one to report
 			return err
 		}
@@ -219,13 +224,17 @@ func (r *run) statements(ctx context.Context) error {
 // execute sends one statement; the server refuses a text that holds two. A command that is told to stop asks the server
 // to end the statement and waits for the answer: a connection that is just cut leaves the statement running and nobody
 // to say how it ended.
-func (r *run) execute(ctx context.Context, i int, sql string) error {
+func (r *run) execute(ctx context.Context, i int, s report.Statement) error {
 	doing := fmt.Sprintf("running statement %d of %d", i+1, len(r.plan.Statements))
 	work, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	answer := make(chan error, 1)
+	matched := int64(1) // read behind the answer only
 	go func() {
-		_, err := r.session.ExecContext(work, sql)
+		var err error
+		if matched, err = (rowsql.Session{Session: r.session}).Exec(work, s.SQL); !r.changesRow(s) {
+			matched = 1
+		}
 		answer <- err
 	}()
 	var err error
@@ -235,6 +244,12 @@ func (r *run) execute(ctx context.Context, i int, sql string) error {
 		err = r.interrupt(ctx, answer, cut)
 	}
 	result := target.Statement(work, doing, err)
+	switch {
+	case err == nil && matched != 1:
+		result = failure.New(report.CodeStalePlan, "a change of a declared row did not reach one row while "+doing+": somebody else changed it, or a trigger keeps it as it is; compute a new plan")
+	case r.changesRow(s):
+		result = rows.Discreet(result)
+	}
 	var e *failure.Error
 	if !errors.As(result, &e) {
 		return result
@@ -263,6 +278,11 @@ func (r *run) interrupt(ctx context.Context, answer <-chan error, cut context.Ca
 		cut()
 		return <-answer
 	}
+}
+
+// changesRow says whether a statement is one of those about managed rows.
+func (r *run) changesRow(s report.Statement) bool {
+	return len(r.plan.ManagedRows) > 0 && rows.IsChange(s)
 }
 
 func (r *run) note(i int, sql, state string) error {

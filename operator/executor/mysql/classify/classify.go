@@ -279,6 +279,10 @@ func tablesNamed(s report.Statement, triggers map[string]string) []string {
 	case "DROP TRIGGER":
 		_, name := object(tokens)
 		return []string{triggers[strings.ToLower(name)]}
+	case "INSERT", "UPDATE", "DELETE":
+		if s.RewriteRisk == report.RewriteNone { // the plain forms, which name one table
+			return changed(tokens)
+		}
 	case "CREATE TRIGGER":
 		for i, t := range tokens {
 			if t.Is("ON") {

@@ -33,6 +33,8 @@ func (c *Classifier) table(e *effect, statement sqlparser.Statement) {
 			return
 		}
 		c.alter(e, n)
+	case *sqlparser.Insert, *sqlparser.Update, *sqlparser.Delete:
+		changeRows(e, n)
 	default:
 		e.unknown()
 	}

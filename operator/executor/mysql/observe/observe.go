@@ -13,8 +13,10 @@ import (
 
 	"ptah.run/ptah/operator/executor/failure"
 	"ptah.run/ptah/operator/executor/mysql/dump"
+	"ptah.run/ptah/operator/executor/mysql/rowsql"
 	"ptah.run/ptah/operator/executor/mysql/target"
 	"ptah.run/ptah/operator/executor/pattern"
+	"ptah.run/ptah/operator/executor/rows"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -41,7 +43,11 @@ type State struct {
 	// Foreign are those of them that another account made. They act with its rights, and with this account's once they
 	// are made anew.
 	Foreign map[dump.Key]bool
-	// Fingerprint is the digest of all of it that is schema.
+	// Rows are the managed rows, one entry for each table that was asked for, and RowsFingerprint is their digest. Both are
+	// empty where none was.
+	Rows            []rows.Live
+	RowsFingerprint string
+	// Fingerprint is the digest of all of it that is schema, and of the managed rows.
 	Fingerprint string
 }
 
@@ -54,8 +60,16 @@ type Server struct {
 	PrimaryKeyRequired, PrimaryKeyMade bool
 }
 
+// Wants says which rows to read, once the database is known.
+type Wants func(rows.Dialect) ([]rows.Wanted, error)
+
 // Read reads a database whose session it is given.
 func Read(ctx context.Context, s *target.Session, exclude []string) (*State, error) {
+	return ReadWith(ctx, s, exclude, nil)
+}
+
+// ReadWith reads a database and its managed rows; wants may be nil.
+func ReadWith(ctx context.Context, s *target.Session, exclude []string, wants Wants) (*State, error) {
 	state := &State{}
 	if err := state.facts(ctx, s); err != nil {
 		return nil, err
@@ -86,8 +100,31 @@ func Read(ctx context.Context, s *target.Session, exclude []string) (*State, err
 	for key, definer := range found.definers {
 		state.Foreign[key] = definer != state.User+"@"+state.Host
 	}
-	state.Fingerprint = Fingerprint(state.Entries, state.Server, exclude)
+	if err := state.readRows(ctx, s, wants); err != nil {
+		return nil, err
+	}
+	state.Fingerprint = rows.Fingerprint(Fingerprint(state.Entries, state.Server, exclude), state.RowsFingerprint)
 	return state, nil
+}
+
+// Dialect is how rows of the database are read and written.
+func (s *State) Dialect() rowsql.Dialect {
+	return rowsql.Dialect{Database: s.Database, Fold: s.Server.LowerCase != 0}
+}
+
+func (s *State) readRows(ctx context.Context, session *target.Session, wants Wants) error {
+	if wants == nil {
+		return nil
+	}
+	wanted, err := wants(s.Dialect())
+	if err != nil || len(wanted) == 0 {
+		return err
+	}
+	if s.Rows, err = rows.Read(ctx, s.Dialect(), rowsql.Session{Session: session}, wanted); err != nil {
+		return rows.Discreet(target.Statement(ctx, "reading the declared rows", err))
+	}
+	s.RowsFingerprint = rows.Digest(s.Dialect(), s.Rows)
+	return nil
 }
 
 // Patterns reads patterns of names. Letter case does not matter in them where the server makes names lower case.

@@ -136,7 +136,7 @@ func checkEmpty(ctx context.Context, admin *target.Session, entries []dump.Entry
 		}
 		if filled {
 			return &failure.Error{Code: report.CodeUnsupported, Categories: []string{"data_rows_inserted"},
-				Message: "the desired schema inserts rows; rows are not planned, so take INSERT and CREATE TABLE AS out"}
+				Message: "the desired schema inserts rows; take INSERT and CREATE TABLE AS out, and declare reference rows in a file whose name ends in .rows.yaml"}
 		}
 		parts = parts[n:]
 	}

@@ -23,6 +23,7 @@ import (
 	"ptah.run/ptah/operator/executor/mysql/observe"
 	"ptah.run/ptah/operator/executor/mysql/scratch"
 	"ptah.run/ptah/operator/executor/pattern"
+	"ptah.run/ptah/operator/executor/rows"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -32,6 +33,8 @@ type Request struct {
 	State *observe.State
 	// Desired are the files of the desired schema in the order in which they load.
 	Desired []File
+	// Rows are the declared rows; the state holds those that the target has.
+	Rows    []rows.Declaration
 	Exclude []string
 	// Protected are the tables that no plan may touch.
 	Protected []string
@@ -55,6 +58,8 @@ type Result struct {
 	// Document is the plan and Bytes its one encoding; both are nil where nothing differs.
 	Document *report.Plan
 	Bytes    []byte
+	// Managed are the rows that are declared, without keys.
+	Managed []report.ManagedRows
 }
 
 // CheckMode refuses every transaction mode but none.
@@ -67,7 +72,7 @@ func CheckMode(mode report.TransactionMode) error {
 
 // Drift compares the target with the desired schema and plans nothing.
 func Drift(ctx context.Context, request Request) (*Result, error) {
-	return within(ctx, request, func(_ context.Context, p *plan) (*Result, error) { return p.findings(), nil })
+	return within(ctx, request, func(ctx context.Context, p *plan) (*Result, error) { return p.findings(ctx) })
 }
 
 // Plan computes a plan twice, each time on a clone of its own, and runs its bytes on a third.
@@ -76,13 +81,15 @@ func Plan(ctx context.Context, request Request) (*Result, error) {
 		return nil, err
 	}
 	return within(ctx, request, func(ctx context.Context, p *plan) (*Result, error) {
-		result := p.findings()
-		if len(result.Findings) == 0 {
-			return result, nil
+		result, err := p.findings(ctx)
+		if err != nil || len(result.Findings) == 0 {
+			return result, err
 		}
-		statements, err := p.computeTwice(ctx)
-		if err != nil {
-			return nil, err
+		var statements []string
+		if p.schemaDiffers {
+			if statements, err = p.computeTwice(ctx); err != nil {
+				return nil, err
+			}
 		}
 		return result, p.document(ctx, statements, result)
 	})
@@ -95,6 +102,10 @@ type plan struct {
 	have, want []dump.Entry
 	// fresh says that the database holds a clone on which nothing has run.
 	fresh bool
+	// schemaDiffers says that statements are needed beside those about rows.
+	schemaDiffers bool
+	// rows is nil where none are declared.
+	rows *rows.Plan
 }
 
 func within(ctx context.Context, request Request, do func(context.Context, *plan) (*Result, error)) (*Result, error) {
@@ -150,7 +161,11 @@ func (p *plan) load(ctx context.Context, patterns []pattern.Pattern) error {
 	return nil
 }
 
-func (p *plan) findings() *Result { return &Result{Findings: drift.Findings(p.have, p.want)} }
+func (p *plan) findings(ctx context.Context) (*Result, error) {
+	result := &Result{Findings: drift.Findings(p.have, p.want)}
+	p.schemaDiffers = len(result.Findings) > 0
+	return result, p.compareRows(ctx, result)
+}
 
 // computeTwice returns the statements of the first strategy that has a complete plan.
 func (p *plan) computeTwice(ctx context.Context) ([]string, error) {
@@ -244,7 +259,7 @@ func (p *plan) refusal(failures []error) error {
 
 // document classifies the statements, fixes the bytes and proves them on a fresh clone.
 func (p *plan) document(ctx context.Context, statements []string, result *Result) error {
-	if len(statements) == 0 {
+	if len(statements) == 0 && p.schemaDiffers {
 		return errors.New("the schemas differ and the plan has no statement")
 	}
 	document := report.Plan{FormatVersion: report.PlanFormatVersion, Dialect: report.DialectMySQL,
@@ -255,6 +270,10 @@ func (p *plan) document(ctx context.Context, statements []string, result *Result
 	classifier := classify.New(p.have, p.request.State.Foreign)
 	for _, sql := range statements {
 		document.Statements = append(document.Statements, classifier.Statement(sql))
+	}
+	ddl := len(document.Statements)
+	if err := p.addRows(ctx, classifier, &document); err != nil {
+		return err
 	}
 	document.Summarise()
 	if err := p.checkProtected(document); err != nil {
@@ -270,7 +289,10 @@ func (p *plan) document(ctx context.Context, statements []string, result *Result
 	if err != nil {
 		return err
 	}
-	if err := p.rehearse(ctx, data); err != nil {
+	if err := p.rehearse(ctx, data, ddl); err != nil {
+		return err
+	}
+	if err := p.rehearseRows(ctx); err != nil {
 		return err
 	}
 	result.Document, result.Bytes = &document, data
@@ -295,6 +317,11 @@ func (p *plan) checkProtected(document report.Plan) error {
 			}
 		}
 	}
+	if p.rows != nil {
+		for _, table := range p.rows.Tables() {
+			touched = touched || pattern.Match(patterns, table[0], table[1])
+		}
+	}
 	if touched || classify.Protected(document.Statements, p.have, patterns, p.request.State.Database) {
 		return failure.New(report.CodeProtectedTable, "the plan touches a protected table; take the change out of the schema or the table out of the list of protected tables")
 	}
@@ -302,7 +329,8 @@ func (p *plan) checkProtected(document report.Plan) error {
 }
 
 // rehearse decodes the plan's bytes as apply will, runs them on a fresh clone and compares.
-func (p *plan) rehearse(ctx context.Context, data []byte) error {
+// The changes of rows behind the first statements have a rehearsal of their own.
+func (p *plan) rehearse(ctx context.Context, data []byte, ddl int) error {
 	document, err := report.DecodePlan(data)
 	if err != nil {
 		return err
@@ -320,7 +348,7 @@ func (p *plan) rehearse(ctx context.Context, data []byte) error {
 		return fmt.Errorf("open the clone: %w", err)
 	}
 	defer work.Close()
-	for _, s := range document.Statements {
+	for _, s := range document.Statements[:ddl] {
 		if _, err := work.ExecContext(ctx, s.SQL); err != nil {
 			return fmt.Errorf("rehearse the plan: %w", err)
 		}

@@ -45,6 +45,7 @@ type Session struct {
 
 // Open opens a session. lockTimeout bounds the wait for each lock, in whole seconds rounded up; zero means the longest.
 func Open(ctx context.Context, config *mysql.Config, lockTimeout time.Duration) (*Session, error) {
+	config.ClientFoundRows = true // a row that is changed to what it holds already counts as reached
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, fmt.Errorf("configure the connection: %w", err)

@@ -24,6 +24,7 @@ import (
 	"ptah.run/ptah/operator/executor/postgresql/observe"
 	"ptah.run/ptah/operator/executor/postgresql/planner"
 	"ptah.run/ptah/operator/executor/postgresql/target"
+	"ptah.run/ptah/operator/executor/rows"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -209,9 +210,12 @@ func (r *run) prove(ctx context.Context) (*catalogState, error) {
 		return nil, err
 	}
 	state, err := observe.Reader{Binaries: r.request.Binaries, Environment: r.request.Target.Environment(r.request.ConnectTimeout),
-		Role: r.request.Target.Role, LockTimeout: r.request.LockTimeout, Exclude: r.plan.Exclude}.Read(ctx, r.conn)
+		Role: r.request.Target.Role, LockTimeout: r.request.LockTimeout, Exclude: r.plan.Exclude, Rows: rows.Again(r.plan.ManagedRows)}.Read(ctx, r.conn)
 	if err != nil {
 		return nil, err
+	}
+	if state.RowsFingerprint != r.plan.RowsFingerprint {
+		return nil, stale("the declared rows are not in the state that the plan was computed from; compute a new plan")
 	}
 	if state.Fingerprint != r.plan.FromFingerprint {
 		return nil, stale("the database is not in the state that the plan was computed from; compute a new plan")
@@ -263,17 +267,26 @@ func (r *run) lockTables(ctx context.Context) error {
 		}
 	}
 	slices.Sort(names)
-	rows, err := r.conn.Query(ctx, `SELECT n::text FROM pg_catalog.unnest($1::text[]) n
-		JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(n) WHERE c.relkind IN ('r', 'p') ORDER BY 1`, slices.Compact(names))
-	if err != nil {
-		return target.Statement(ctx, "locking the tables", err)
-	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	tables, err := r.existing(ctx, slices.Compact(names))
 	if err != nil || len(tables) == 0 {
-		return target.Statement(ctx, "locking the tables", err)
+		return err
 	}
 	_, err = r.conn.Exec(ctx, "LOCK TABLE "+strings.Join(tables, ", ")+" IN ACCESS SHARE MODE")
 	return target.Statement(ctx, "locking the tables", err)
+}
+
+// existing returns those of the names, written as SQL, that are tables.
+func (r *run) existing(ctx context.Context, names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	found, err := r.conn.Query(ctx, `SELECT n::text FROM pg_catalog.unnest($1::text[]) n
+		JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(n) WHERE c.relkind IN ('r', 'p') ORDER BY 1`, names)
+	if err != nil {
+		return nil, target.Statement(ctx, "locking the tables", err)
+	}
+	tables, err := pgx.CollectRows(found, pgx.RowTo[string])
+	return tables, target.Statement(ctx, "locking the tables", err)
 }
 
 func isName(t dump.Token) bool { return t.Kind == dump.Word || t.Kind == dump.Quoted }
@@ -314,9 +327,12 @@ func (r *run) inside(ctx context.Context, before *catalogState) error {
 	if !start.same(before) {
 		return stale("somebody changed the schema before the first statement; compute a new plan")
 	}
-	for i, s := range r.plan.Statements {
+	if err := r.holdRows(ctx); err != nil {
+		return err
+	}
+	for i := range r.plan.Statements {
 		r.out.MutationStarted = true
-		if err := r.execute(ctx, i, s.SQL); err != nil {
+		if err := r.execute(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -331,13 +347,18 @@ func (r *run) inside(ctx context.Context, before *catalogState) error {
 }
 
 // execute sends one statement; the server refuses a text that holds two.
-func (r *run) execute(ctx context.Context, i int, sql string) error {
+func (r *run) execute(ctx context.Context, i int) error {
 	r.warned = ""
-	err := r.conn.PgConn().ExecParams(ctx, sql, nil, nil, nil, nil).Read().Err
+	s := r.plan.Statements[i]
+	result := r.conn.PgConn().ExecParams(ctx, s.SQL, nil, nil, nil, nil).Read()
+	err := result.Err
 	doing := fmt.Sprintf("running statement %d of %d", i+1, len(r.plan.Statements))
 	if err == nil && r.warned != "" {
 		return &target.Error{Code: report.CodePermission, SQLState: r.warned,
 			Message: "the role may not grant or revoke what a statement says while " + doing}
+	}
+	if r.changesRow(s) {
+		return r.rowResult(ctx, doing, result.CommandTag.RowsAffected(), err)
 	}
 	return target.Statement(ctx, doing, err)
 }
@@ -359,7 +380,7 @@ func (r *run) commit(ctx context.Context) error {
 	case err == nil:
 		return target.Fail(report.CodeStatement, "the server rolled the transaction back at its end")
 	case errors.As(err, &server) && !strings.HasPrefix(server.Code, "57") && !strings.HasPrefix(server.Code, "08"):
-		return target.Statement(end, "committing", err) // a deferred constraint: the server says that it rolled back
+		return rows.Discreet(target.Statement(end, "committing", err)) // a deferred constraint: the server says that it rolled back
 	}
 	r.lost = true
 	return &target.Error{Code: report.CodeConnection, Detail: err.Error(),
@@ -386,7 +407,7 @@ func (r *run) oneByOne(ctx context.Context, before *catalogState) error {
 			return err
 		}
 		r.out.MutationStarted = true
-		if err := r.execute(ctx, i, s.SQL); err != nil {
+		if err := r.execute(ctx, i); err != nil {
 			_ = r.journal(i, s.SQL, journal.Failed) // the statement's own error is the one to report
 			r.lost = r.answerLost(err)
 			return err

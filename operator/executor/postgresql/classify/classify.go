@@ -18,13 +18,14 @@ import (
 const (
 	none                 = "none"
 	accessShare          = "ACCESS SHARE"
+	rowExclusive         = "ROW EXCLUSIVE"
 	shareUpdateExclusive = "SHARE UPDATE EXCLUSIVE"
 	share                = "SHARE"
 	shareRowExclusive    = "SHARE ROW EXCLUSIVE"
 	accessExclusive      = "ACCESS EXCLUSIVE"
 )
 
-var lockOrder = []string{none, accessShare, shareUpdateExclusive, share, shareRowExclusive, accessExclusive}
+var lockOrder = []string{none, accessShare, rowExclusive, shareUpdateExclusive, share, shareRowExclusive, accessExclusive}
 
 // Classifier classifies the statements of one plan in order. It knows what the database holds before the plan, which
 // lets it tell a widened type from a narrowed one and a dropped check from a dropped key.
@@ -171,7 +172,7 @@ func (c *Classifier) node(e *effect, node *nodes.Node) {
 	case *nodes.Node_SelectStmt:
 		query(e, n.SelectStmt)
 	default:
-		if !c.create(e, node) && !privilege(e, node) && !alterOther(e, node) {
+		if !changeRows(e, node) && !c.create(e, node) && !privilege(e, node) && !alterOther(e, node) {
 			e.raise(report.SeverityDestructive, "a statement of this kind is not known to be harmless")
 			e.locks(accessExclusive)
 			e.rewrites(report.RewriteMaybe)

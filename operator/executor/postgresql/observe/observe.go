@@ -14,9 +14,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"ptah.run/ptah/operator/executor/postgresql/dump"
+	"ptah.run/ptah/operator/executor/postgresql/rowsql"
 	"ptah.run/ptah/operator/executor/postgresql/target"
+	"ptah.run/ptah/operator/executor/rows"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -36,7 +39,11 @@ type State struct {
 	InvalidIndexes []string
 	// Entries are the objects that are not excluded, in the order of the dump.
 	Entries []dump.Entry
-	// Fingerprint is the digest of all of it that is schema.
+	// Rows are the managed rows, one entry for each table that was asked for, and RowsFingerprint is their digest. Both are
+	// empty where none was.
+	Rows            []rows.Live
+	RowsFingerprint string
+	// Fingerprint is the digest of all of it that is schema, and of the managed rows.
 	Fingerprint string
 }
 
@@ -52,6 +59,8 @@ type Reader struct {
 	LockTimeout time.Duration
 	// Exclude takes objects out.
 	Exclude []string
+	// Rows are read, too, in the same snapshot.
+	Rows []rows.Wanted
 }
 
 // Read reads a database in one snapshot that pg_dump shares with conn. conn must not be in a transaction.
@@ -95,8 +104,27 @@ func (r Reader) Read(ctx context.Context, conn *pgx.Conn) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	state.Fingerprint = Fingerprint(state.Entries, state.InvalidIndexes, r.Exclude)
+	if err := state.readRows(ctx, tx.Conn().PgConn(), r.Rows); err != nil {
+		return nil, err
+	}
+	state.Fingerprint = rows.Fingerprint(Fingerprint(state.Entries, state.InvalidIndexes, r.Exclude), state.RowsFingerprint)
 	return state, nil
+}
+
+// readRows reads the managed rows in the transaction that conn is in.
+func (s *State) readRows(ctx context.Context, conn *pgconn.PgConn, wanted []rows.Wanted) (err error) {
+	if len(wanted) == 0 {
+		return nil
+	}
+	const doing = "reading the declared rows"
+	if err := rowsql.Prepare(ctx, conn, true); err != nil {
+		return target.Statement(ctx, doing, err)
+	}
+	if s.Rows, err = rows.Read(ctx, rowsql.Dialect{}, rowsql.Session{Conn: conn}, wanted); err != nil {
+		return rows.Discreet(target.Statement(ctx, doing, err))
+	}
+	s.RowsFingerprint = rows.Digest(rowsql.Dialect{}, s.Rows)
+	return nil
 }
 
 // SchemaLock names the advisory lock under which a schema is changed. Advisory locks belong to one database, so that one

@@ -332,7 +332,7 @@ func (s *session) checkLoaded(ctx context.Context) error {
 			Message: "the desired schema gives objects to another owner; ownership is not planned, so take OWNER TO and AUTHORIZATION out"}
 	case rows:
 		return &target.Error{Code: report.CodeUnsupported, Categories: []string{"data_rows_inserted"},
-			Message: "the desired schema inserts rows; rows are not planned, so take INSERT and CREATE TABLE AS out"}
+			Message: "the desired schema inserts rows; take INSERT and CREATE TABLE AS out, and declare reference rows in a file whose name ends in .rows.yaml"}
 	}
 	return nil
 }

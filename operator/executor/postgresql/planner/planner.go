@@ -21,6 +21,7 @@ import (
 	"ptah.run/ptah/operator/executor/postgresql/observe"
 	"ptah.run/ptah/operator/executor/postgresql/scratch"
 	"ptah.run/ptah/operator/executor/postgresql/target"
+	"ptah.run/ptah/operator/executor/rows"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -30,6 +31,8 @@ type Request struct {
 	State *observe.State
 	// Desired are the files of the desired schema in the order in which they load.
 	Desired []File
+	// Rows are the declared rows; the state holds those that the target has.
+	Rows []rows.Declaration
 	// SearchPath is the owner's search_path while the desired schema loads, or empty.
 	SearchPath string
 	Exclude    []string
@@ -46,11 +49,13 @@ type Result struct {
 	// Document is the plan and Bytes its one encoding; both are nil where nothing differs.
 	Document *report.Plan
 	Bytes    []byte
+	// Managed are the rows that are declared, without keys.
+	Managed []report.ManagedRows
 }
 
 // Drift compares the target with the desired schema and plans nothing.
 func Drift(ctx context.Context, request Request) (*Result, error) {
-	return within(ctx, request, func(ctx context.Context, p *plan) (*Result, error) { return p.findings() })
+	return within(ctx, request, func(ctx context.Context, p *plan) (*Result, error) { return p.findings(ctx) })
 }
 
 // Plan computes a plan twice, on two copies of the target's clone, and runs its bytes on a third. The two computations
@@ -58,14 +63,16 @@ func Drift(ctx context.Context, request Request) (*Result, error) {
 // names, and none of that depends on how the clone came to be.
 func Plan(ctx context.Context, request Request) (*Result, error) {
 	return within(ctx, request, func(ctx context.Context, p *plan) (*Result, error) {
-		result, err := p.findings()
+		result, err := p.findings(ctx)
 		if err != nil || len(result.Findings) == 0 {
 			return result, err
 		}
 		go classify.Warm() // the parser takes a second to get ready, which passes while the plan is computed
-		statements, err := p.computeTwice(ctx)
-		if err != nil {
-			return nil, err
+		var statements []string
+		if p.schemaDiffers {
+			if statements, err = p.computeTwice(ctx); err != nil {
+				return nil, err
+			}
 		}
 		return result, p.document(ctx, statements, result)
 	})
@@ -76,6 +83,12 @@ type plan struct {
 	request    Request
 	server     *scratch.Server
 	have, want []dump.Entry
+	// schemaDiffers says that statements are needed beside those about rows.
+	schemaDiffers bool
+	// rows is nil where none are declared.
+	rows *rows.Plan
+	// rowsTogether says that the changes of rows need one transaction.
+	rowsTogether bool
 }
 
 const (
@@ -158,12 +171,13 @@ func (p *plan) canonical(ctx context.Context, name string, entries []dump.Entry,
 	return out, err
 }
 
-func (p *plan) findings() (*Result, error) {
+func (p *plan) findings(ctx context.Context) (*Result, error) {
 	result := &Result{Findings: drift.Findings(p.have, p.want)}
 	if n := len(p.request.State.InvalidIndexes); n > 0 {
 		result.Findings = append(result.Findings, report.Finding{Category: "indexes_invalid", Count: n, Severity: report.SeverityWarning})
 	}
-	return result, nil
+	p.schemaDiffers = len(result.Findings) > 0
+	return result, p.compareRows(ctx, result)
 }
 
 // computeTwice returns the statements of the first strategy that has a complete plan.
@@ -235,7 +249,7 @@ func (p *plan) refusal(failures []error) error {
 
 // document classifies the statements, fixes the bytes and proves them on a fresh copy.
 func (p *plan) document(ctx context.Context, statements []string, result *Result) error {
-	if len(statements) == 0 {
+	if len(statements) == 0 && p.schemaDiffers {
 		return fmt.Errorf("the schemas differ and the plan has no statement")
 	}
 	document := report.Plan{FormatVersion: report.PlanFormatVersion, Dialect: report.DialectPostgreSQL,
@@ -246,12 +260,19 @@ func (p *plan) document(ctx context.Context, statements []string, result *Result
 	for _, sql := range statements {
 		document.Statements = append(document.Statements, classifier.Statement(sql))
 	}
+	ddl := document.Statements
+	if err := p.addRows(ctx, classifier, &document); err != nil {
+		return err
+	}
 	document.Summarise()
 	if err := p.checkProtected(classifier, document); err != nil {
 		return err
 	}
-	data, err := p.settle(ctx, &document)
+	data, err := p.settle(ctx, &document, len(ddl))
 	if err != nil {
+		return err
+	}
+	if err := p.rehearseRows(ctx, document.TransactionMode); err != nil {
 		return err
 	}
 	result.Document, result.Bytes = &document, data
@@ -260,12 +281,12 @@ func (p *plan) document(ctx context.Context, statements []string, result *Result
 
 // settle encodes the plan and rehearses its bytes. Mode "all" insists on one transaction; mode "file" takes one where
 // the statements allow it and otherwise becomes "none", which the plan then says.
-func (p *plan) settle(ctx context.Context, document *report.Plan) ([]byte, error) {
+func (p *plan) settle(ctx context.Context, document *report.Plan, ddl int) ([]byte, error) {
 	data, err := encode(*document)
 	if err != nil {
 		return nil, err
 	}
-	err = p.rehearse(ctx, data, "rehearsal")
+	err = p.rehearse(ctx, data, "rehearsal", ddl)
 	var server *pgconn.PgError
 	switch {
 	case err == nil:
@@ -280,7 +301,7 @@ func (p *plan) settle(ctx context.Context, document *report.Plan) ([]byte, error
 	if data, err = encode(*document); err != nil {
 		return nil, err
 	}
-	return data, p.rehearse(ctx, data, "rehearsal2")
+	return data, p.rehearse(ctx, data, "rehearsal2", ddl)
 }
 
 func encode(document report.Plan) ([]byte, error) {
@@ -309,6 +330,11 @@ func (p *plan) checkProtected(classifier *classify.Classifier, document report.P
 			}
 		}
 	}
+	if p.rows != nil {
+		for _, table := range p.rows.Tables() {
+			touched = touched || dump.Match(patterns, table[0], table[1])
+		}
+	}
 	for _, s := range document.Statements {
 		for _, name := range classifier.Relations(s.SQL) {
 			touched = touched || dump.Match(patterns, name.Schema, name.Name)
@@ -321,7 +347,8 @@ func (p *plan) checkProtected(classifier *classify.Classifier, document report.P
 }
 
 // rehearse decodes the plan's bytes as apply will, runs them on a fresh copy in the plan's own mode, and compares.
-func (p *plan) rehearse(ctx context.Context, data []byte, name string) error {
+// The changes of rows behind the first statements have a rehearsal of their own, where there are rows.
+func (p *plan) rehearse(ctx context.Context, data []byte, name string, ddl int) error {
 	document, err := report.DecodePlan(data)
 	if err != nil {
 		return err
@@ -331,7 +358,7 @@ func (p *plan) rehearse(ctx context.Context, data []byte, name string) error {
 		return errors.New("the plan does not survive being written and read")
 	}
 	var now []dump.Entry
-	err = p.runOn(ctx, name, document.Statements, document.TransactionMode != report.TransactionNone, func(s *session) (err error) {
+	err = p.runOn(ctx, name, document.Statements[:ddl], document.TransactionMode != report.TransactionNone, func(s *session) (err error) {
 		now, err = s.dump(ctx)
 		return err
 	})
