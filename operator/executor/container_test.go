@@ -37,12 +37,12 @@ func inside(tests string) string {
 // TestInContainer runs every test of this package that needs PostgreSQL 17 inside the image that has it, as the
 // ordinary user of that image, which is how ptah runs in a Pod. The machine itself needs Docker only.
 func TestInContainer(t *testing.T) {
-	runInside(t, image, inside("TestPostgreSQLCases|TestApply|TestProgram|TestScratch"), "PTAH_TEST_SERVERS")
+	runInside(t, image, inside("TestPostgreSQLCases|TestPostgreSQLPairs|TestDriftOnPostgreSQL|TestApply|TestProgram|TestScratch"), "PTAH_TEST_SERVERS")
 }
 
 // TestMySQLInContainer does the same for MySQL 9.7.
 func TestMySQLInContainer(t *testing.T) {
-	runInside(t, mysqlImage, inside("TestMySQLCases|TestMySQLPairs|TestMySQLApply"), "PTAH_TEST_MYSQL")
+	runInside(t, mysqlImage, inside("TestMySQLCases|TestMySQLPairs|TestDriftOnMySQL|TestMySQLApply"), "PTAH_TEST_MYSQL")
 }
 
 // TestExecutorImageInContainer runs ptah on MySQL as the executor's image has it: with the server in a folder of its own,
@@ -54,8 +54,12 @@ func TestExecutorImageInContainer(t *testing.T) {
 // programFolder is where testProgram puts what it builds; TestMain removes it.
 var programFolder string
 
-// testProgram builds the tests of this package as one program that needs nothing of the machine it runs on.
+// testProgram builds the tests of this package as one program that needs nothing of the machine it runs on, or takes the
+// one that PTAH_TEST_PROGRAM names: a long search goes on with it while its source changes.
 var testProgram = sync.OnceValues(func() (string, error) {
+	if program := os.Getenv("PTAH_TEST_PROGRAM"); program != "" {
+		return program, nil
+	}
 	var err error
 	if programFolder, err = os.MkdirTemp("", "executor-test"); err != nil {
 		return "", err
@@ -86,13 +90,15 @@ func runInside(t *testing.T, image, tests, variable string) {
 		ContainerRequest: testcontainers.ContainerRequest{
 			Image:      image,
 			Entrypoint: []string{"/executor.test", "-test.v", "-test.run", tests},
-			Env: map[string]string{variable: "1", "PTAH_SCRATCH_DIR": "/scratch", "TMPDIR": "/scratch",
-				"PTAH_TEST_PAIRS": os.Getenv("PTAH_TEST_PAIRS"), "PTAH_TEST_SEED": os.Getenv("PTAH_TEST_SEED")},
+			Env:        environment(variable),
 			HostConfigModifier: func(h *container.HostConfig) {
 				h.Tmpfs = map[string]string{"/scratch": "rw,size=4g,mode=1777"}
 				h.NetworkMode = "none"
 				// Copying it into a container takes half a minute of a processor under the race detector.
 				h.Binds = []string{program + ":/executor.test:ro"}
+				if folder := os.Getenv(findingsVariable); folder != "" {
+					h.Binds = append(h.Binds, folder+":/findings")
+				}
 			},
 			WaitingFor: wait.ForExit().WithExitTimeout(19 * time.Minute),
 		},
@@ -109,6 +115,16 @@ func runInside(t *testing.T, image, tests, variable string) {
 		t.Fatalf("run the tests in %s; \"ptah-qualify lab images\" builds it: %v", image, err)
 	}
 	relay(t, c)
+}
+
+// environment is what the tests inside are told.
+func environment(server string) map[string]string {
+	out := map[string]string{server: "1", "PTAH_SCRATCH_DIR": "/scratch", "TMPDIR": "/scratch",
+		"PTAH_TEST_PAIRS": os.Getenv("PTAH_TEST_PAIRS"), "PTAH_TEST_SEED": os.Getenv("PTAH_TEST_SEED")}
+	if os.Getenv(findingsVariable) != "" {
+		out[findingsVariable] = "/findings"
+	}
+	return out
 }
 
 // relay passes on what the tests said inside and fails if they did.

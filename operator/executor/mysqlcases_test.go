@@ -161,17 +161,26 @@ func (c mysqlCase) target() *target.Target {
 }
 
 func (c mysqlCase) plan(ctx context.Context, want string) (*planner.Result, error) {
-	s, err := target.Connect(ctx, c.target(), 0, 10*time.Second)
+	request, err := c.request(ctx, want)
 	if err != nil {
 		return nil, err
+	}
+	return planner.Plan(ctx, request)
+}
+
+// request reads the database for a comparison with a schema.
+func (c mysqlCase) request(ctx context.Context, want string) (planner.Request, error) {
+	s, err := target.Connect(ctx, c.target(), 0, 10*time.Second)
+	if err != nil {
+		return planner.Request{}, err
 	}
 	defer s.Close()
 	state, err := observe.Read(ctx, s, nil)
 	if err != nil {
-		return nil, err
+		return planner.Request{}, err
 	}
-	return planner.Plan(ctx, planner.Request{State: state, Desired: []planner.File{{Name: "desired.sql", SQL: want}},
-		Mode: report.TransactionNone, Getenv: os.Getenv, Start: lendScratch})
+	return planner.Request{State: state, Desired: []planner.File{{Name: "desired.sql", SQL: want}},
+		Mode: report.TransactionNone, Getenv: os.Getenv, Start: lendScratch}, nil
 }
 
 var (

@@ -17,8 +17,9 @@ func main() {
 	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 	code := command.Run(ctx, os.Args[1:], command.Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		Terminal: terminal(os.Stdin) && terminal(os.Stdout),
-		Colour:   terminal(os.Stdout) && os.Getenv("NO_COLOR") == "",
+		Terminal:  terminal(os.Stdin) && terminal(os.Stderr),
+		Colour:    command.Coloured(terminal(os.Stdout), os.Getenv),
+		ErrColour: command.Coloured(terminal(os.Stderr), os.Getenv),
 	})
 	stop()
 	os.Exit(code)

@@ -32,9 +32,16 @@ func (a *app) schemaApply() *cobra.Command {
 		Long: `Run exactly the statements of a plan, if the database is still in the state that
 the plan starts from; otherwise refuse it with nothing executed.
 
-Without --auto-approve the plan is shown and a person at a terminal is asked.`,
-		Example: "  PTAH_DB_URL=postgres://app:secret@db/shop ptah schema apply --plan plan.json",
-		Args:    noArguments,
+Without --auto-approve the plan is shown and a person at a terminal is asked.
+
+A plan is bound to the state that it was computed from and to the bytes of its
+document. It is refused when the schema changed since, by whomever, and on a
+database that holds anything else. Exit code 4 says that the answer of the
+database was lost: read it with "ptah schema drift" before anything else.`,
+		Example: `  ptah schema apply --plan plan.json
+  ptah schema apply --plan plan.json --dry-run
+  ptah schema apply --plan plan.json --auto-approve --journal plan.journal -o json`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case p.plan == "":
@@ -109,7 +116,7 @@ func (a *app) applyRequest(f *databaseFlags, p *applyFlags) (database, applyRequ
 	}
 	file, err := os.OpenFile(filepath.Clean(p.journal), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return d, applyRequest{}, nothing, failure.New(report.CodeInvalidInput, "the journal file cannot be opened for writing")
+		return d, applyRequest{}, nothing, unreadable("the journal file", p.journal, err)
 	}
 	request.journal = func(event journal.Event) error {
 		// A line that is not on disk before its statement runs would say nothing after a crash.
@@ -121,12 +128,12 @@ func (a *app) applyRequest(f *databaseFlags, p *applyFlags) (database, applyRequ
 func readPlan(path string) ([]byte, error) {
 	file, err := os.Open(filepath.Clean(path))
 	if err != nil {
-		return nil, failure.New(report.CodeInvalidInput, "the plan document cannot be read")
+		return nil, unreadable("the plan document", path, err)
 	}
 	defer func() { _ = file.Close() }()
 	data, err := io.ReadAll(io.LimitReader(file, report.MaxPlanBytes+1))
 	if err != nil {
-		return nil, failure.New(report.CodeInvalidInput, "the plan document cannot be read")
+		return nil, unreadable("the plan document", path, err)
 	}
 	return data, nil
 }
@@ -141,8 +148,8 @@ func (a *app) ask(ctx context.Context, request applyRequest, p *applyFlags) erro
 		return failure.New(report.CodeInvalidPlan, err.Error())
 	}
 	var b strings.Builder
-	a.statements(&b, plan)
-	_, _ = fmt.Fprintf(a.Err, "%s\nPlan %s\nWrite \"yes\" to run it: ", b.String(), report.Digest(request.data))
+	painter(a.ErrColour).statements(&b, plan)
+	_, _ = fmt.Fprintf(a.Err, "%sPlan %s\nWrite \"yes\" to run it: ", b.String(), report.Digest(request.data))
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(a.In).ReadString('\n') // the end of the input is an answer that is not yes

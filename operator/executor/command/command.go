@@ -24,6 +24,8 @@ const (
 	ExitUsage   = 2
 	ExitRefused = 3
 	ExitUnknown = 4
+	// ExitDrift says that drift was asked to fail on what it found.
+	ExitDrift = 5
 )
 
 // Version is the version of this program, which also says whether an earlier proof was made by the same planner. The
@@ -35,8 +37,13 @@ type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Terminal says that a person sits at In and Out; Colour that Out shows colours.
-	Terminal, Colour bool
+	// Terminal says that a person sits at In and Err; Colour and ErrColour that Out and Err show colours.
+	Terminal, Colour, ErrColour bool
+}
+
+// Coloured says whether an output shows colours: a terminal that can, for a person who has not asked for none.
+func Coloured(terminal bool, getenv func(string) string) bool {
+	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 }
 
 // Run runs one command line, without the program's name, and returns the exit code.
@@ -47,12 +54,12 @@ func Run(ctx context.Context, args []string, streams Streams) int {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
-	if err := root.ExecuteContext(ctx); err != nil {
+	if ran, err := root.ExecuteContextC(ctx); err != nil {
 		// Where nobody can be told, the exit code still says it; so it is wherever this program writes to Err.
 		_, _ = fmt.Fprintf(streams.Err, "ptah: %v\n", err)
 		var use *usageError
 		if errors.As(err, &use) || app.exit == ExitDone {
-			_, _ = fmt.Fprintln(streams.Err, "Run \"ptah --help\" or \"ptah COMMAND --help\" for how to use it.")
+			_, _ = fmt.Fprintf(streams.Err, "Run \"%s --help\" for how to use it.\n", ran.CommandPath())
 			return ExitUsage
 		}
 	}
@@ -85,9 +92,18 @@ declared schema. The database itself is only read until a plan is applied.
 The database is named by the environment variable PTAH_DB_URL or by a file
 (--db-url-file), never on the command line, where others could read it.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 refused and nothing changed,
-4 unknown: something was sent and the answer was lost.`,
-		Example: `  ptah schema plan --schema ./schema --output plan.json
+Exit codes:
+  0  done, whether or not there was something to do
+  1  failed; what was executed is reported
+  2  the command line cannot be meant
+  3  refused, and nothing was changed
+  4  unknown: something was sent and the answer was lost; read the database
+  5  "schema drift --fail-on" found such a difference
+
+Colours are for terminals only; NO_COLOR turns them off.`,
+		Example: `  export PTAH_DB_URL='postgres://app:secret@db:5432/shop?sslmode=require'
+  ptah schema drift --schema ./schema
+  ptah schema plan --schema ./schema --output plan.json
   ptah schema apply --plan plan.json
   ptah oci push oci://registry.example/shop/schema:v1 --schema ./schema`,
 		SilenceUsage:      true,
@@ -104,7 +120,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 refused and nothing changed,
 			return nil
 		},
 	}
-	root.PersistentFlags().StringVar(&a.format, "format", "text", "what to write: text or json")
+	root.PersistentFlags().StringVarP(&a.format, "format", "o", "text", "what to write: text or json (PTAH_FORMAT)")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%v", err) })
 	root.AddCommand(a.schemaCommand(), a.ociCommand(), a.versionCommand())
 	return root
@@ -121,7 +137,10 @@ func (a *app) versionCommand() *cobra.Command {
 
 // group makes a command that only holds others.
 func group(use, short string, children ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: noArguments, RunE: func(cmd *cobra.Command, _ []string) error {
+	c := &cobra.Command{Use: use, Short: short, RunE: func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage("%q is not a command of %s; it has %s", args[0], cmd.CommandPath(), strings.Join(names(children), ", "))
+		}
 		return usage("%s needs a command: %s", cmd.CommandPath(), strings.Join(names(children), ", "))
 	}}
 	c.AddCommand(children...)

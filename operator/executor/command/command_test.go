@@ -28,6 +28,8 @@ func TestUsage(t *testing.T) {
 	}{
 		"an unknown command":              {[]string{"frobnicate"}, "frobnicate"},
 		"an unknown flag":                 {[]string{"schema", "plan", "--frob"}, "frob"},
+		"a command that a group lacks":    {[]string{"schema", "plna"}, `"plna" is not a command of ptah schema; it has pull, drift, plan, apply`},
+		"a failure on what is none":       {[]string{"schema", "drift", "--schema", schema, "--fail-on", "some"}, "all or destructive"},
 		"a group without a command":       {[]string{"schema"}, "pull, drift, plan, apply"},
 		"an argument too many":            {[]string{"schema", "plan", "x"}, `"x"`},
 		"a format that is none":           {[]string{"version", "--format", "xml"}, "text or json"},
@@ -75,6 +77,8 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 	}{
 		"no database URL":    {nil, []string{"schema", "plan", "--schema", schema}, report.CodeInvalidInput, ExitRefused},
 		"a bad database URL": {map[string]string{"PTAH_DB_URL": "postgres://app:secret@a,b/shop"}, []string{"schema", "drift", "--schema", schema}, report.CodeInvalidInput, ExitRefused},
+		"another database":   {map[string]string{"PTAH_DB_URL": "oracle://app:secret@db/shop"}, []string{"schema", "drift", "--schema", schema}, report.CodeInvalidInput, ExitRefused},
+		"a missing URL file": {nil, []string{"schema", "drift", "--schema", schema, "--db-url-file", filepath.Join(dir, "absent")}, report.CodeInvalidInput, ExitRefused},
 		// Refused before the scratch server, which would fail here, and before a connection.
 		"SQL in a URL of MySQL": {map[string]string{"PTAH_DB_URL": "mysql://app:secret@db/shop?multiStatements=true&init_command=secret", "PTAH_MYSQLD": "/absent"},
 			[]string{"schema", "plan", "--schema", schema}, report.CodeInvalidInput, ExitRefused},
@@ -95,7 +99,7 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		"a CA file that is none":  {map[string]string{"PTAH_OCI_CA_FILE": schema}, []string{"oci", "resolve", "oci://h.x/repo:v"}, report.CodeInvalidInput, ExitRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, out, errOut := call(t, test.env, append(test.args, "--format", "json")...)
+			code, out, errOut := call(t, test.env, append(test.args, "-o", "json")...)
 			var document struct {
 				ContractVersion int
 				Problem         *report.Problem
@@ -184,5 +188,67 @@ func TestNoKubernetes(t *testing.T) {
 		if strings.HasPrefix(name, "k8s.io/") || strings.HasPrefix(name, "sigs.k8s.io/controller-runtime") || strings.HasPrefix(name, "ptah.run/ptah/qualification") {
 			t.Errorf("ptah links %s", name)
 		}
+	}
+}
+
+func TestColours(t *testing.T) {
+	for name, test := range map[string]struct {
+		terminal bool
+		env      map[string]string
+		want     bool
+	}{
+		"a terminal":          {true, nil, true},
+		"a pipe":              {false, nil, false},
+		"NO_COLOR":            {true, map[string]string{"NO_COLOR": "1"}, false},
+		"a terminal that can": {true, map[string]string{"TERM": "xterm"}, true},
+		"one that cannot":     {true, map[string]string{"TERM": "dumb"}, false},
+	} {
+		if got := Coloured(test.terminal, func(key string) string { return test.env[key] }); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	// Each output is coloured for itself: one may be a file while the other is a terminal.
+	for _, where := range []Streams{{Colour: true}, {ErrColour: true}} {
+		var o, e bytes.Buffer
+		where.In, where.Out, where.Err, where.Getenv = strings.NewReader(""), &o, &e, func(string) string { return "" }
+		Run(t.Context(), []string{"schema", "drift", "--schema", t.TempDir()}, where)
+		if strings.Contains(e.String(), "\x1b") != where.ErrColour {
+			t.Errorf("%+v: %q", where, e.String())
+		}
+	}
+}
+
+func TestThePlanForAPerson(t *testing.T) {
+	plan := &report.Plan{TransactionMode: report.TransactionFile, Statements: []report.Statement{
+		{SQL: "ALTER TABLE public.t DROP COLUMN a", Kind: "ALTER TABLE", Severity: report.SeverityDestructive, Reason: "drops a column", LockClass: "ACCESS EXCLUSIVE", RewriteRisk: report.RewriteNone},
+		{SQL: "CREATE INDEX i\n  ON public.t (b)", Kind: "CREATE INDEX", Severity: report.SeveritySafe, LockClass: "SHARE", RewriteRisk: report.RewriteTable},
+		{SQL: "GRANT SELECT ON public.t TO reader", Kind: "GRANT", Severity: report.SeverityWarning, LockClass: "none", RewriteRisk: report.RewriteNone, PrivilegeChanges: []report.PrivilegeChange{report.PrivilegeGrant}},
+	}, Destructive: true, PrivilegeChanges: []report.PrivilegeChange{report.PrivilegeGrant}}
+	var b strings.Builder
+	painter(false).statements(&b, plan)
+	const want = `3 statements, in one transaction
+  severity  1 destructive, 1 safe, 1 warning
+  lock      1 ACCESS EXCLUSIVE, 1 SHARE, 1 none
+  rewrite   2 none, 1 writes every row or builds an index
+
+  1  destructive  ALTER TABLE
+     drops a column; lock: ACCESS EXCLUSIVE; rewrite: none
+     ALTER TABLE public.t DROP COLUMN a;
+
+  2  safe         CREATE INDEX
+     lock: SHARE; rewrite: writes every row or builds an index
+     CREATE INDEX i
+       ON public.t (b);
+
+  3  warning      GRANT
+     lock: none; rewrite: none; privilege: Grant
+     GRANT SELECT ON public.t TO reader;
+
+This plan is destructive: it takes away rows, columns or objects.
+This plan changes privileges.
+
+`
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

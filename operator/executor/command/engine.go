@@ -2,7 +2,12 @@ package command
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"ptah.run/ptah/operator/artifact"
@@ -64,11 +69,17 @@ type applyRequest struct {
 	journal                     func(journal.Event) error
 }
 
+// schemes are those of the engines' URLs.
+var schemes = []string{"postgres", "postgresql", "mysql"}
+
 // database reads the database URL, whose scheme names the engine.
 func (a *app) database(f *databaseFlags) (database, error) {
 	text, err := a.url(f)
 	if err != nil {
 		return nil, err
+	}
+	if scheme, _, found := strings.Cut(text, "://"); found && !slices.Contains(schemes, scheme) {
+		return nil, failure.New(report.CodeInvalidInput, "the database URL does not start with postgres://, postgresql:// or mysql://")
 	}
 	if mysqltarget.Scheme(text) {
 		t, err := mysqltarget.Parse(text)
@@ -88,13 +99,26 @@ func (a *app) url(f *databaseFlags) (string, error) {
 	if f.urlFile == "" {
 		return a.Getenv("PTAH_DB_URL"), nil
 	}
+	const what = "the file with the database URL"
 	info, err := os.Stat(f.urlFile)
-	if err != nil || info.Size() > maxURLFile {
-		return "", failure.New(report.CodeInvalidInput, "the file with the database URL cannot be read or is larger than 64 KiB")
+	if err != nil {
+		return "", unreadable(what, f.urlFile, err)
+	}
+	if info.Size() > maxURLFile {
+		return "", failure.New(report.CodeInvalidInput, what+" is larger than 64 KiB")
 	}
 	data, err := os.ReadFile(f.urlFile)
 	if err != nil {
-		return "", failure.New(report.CodeInvalidInput, "the file with the database URL cannot be read")
+		return "", unreadable(what, f.urlFile, err)
 	}
 	return string(data), nil
+}
+
+// unreadable says which file of the command line cannot be used, and why.
+func unreadable(what, path string, err error) error {
+	var place *fs.PathError
+	if errors.As(err, &place) {
+		err = place.Err // without the path, which stands there already
+	}
+	return failure.New(report.CodeInvalidInput, fmt.Sprintf("%s %s cannot be opened: %v", what, path, err))
 }

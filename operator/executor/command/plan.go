@@ -37,8 +37,10 @@ the same, and is rehearsed. The database itself is only read.
 With --proven-dump-digest and --proven-artifact an unchanged database is
 recognised by its digest alone: the artifact must be the one that the folder was
 pulled from, and --proven-executor, where it is given, this very version.`,
-		Example: "  PTAH_DB_URL=postgres://app:secret@db/shop ptah schema plan --schema ./schema --output plan.json",
-		Args:    noArguments,
+		Example: `  ptah schema plan --schema ./schema
+  ptah schema plan --schema ./schema --output plan.json --protected-table ledger
+  PTAH_DB_URL=mysql://app:secret@db:3306/shop?tls=true ptah schema plan --schema ./schema -o json`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.checkWithSchema(); err != nil {
 				return err
@@ -85,8 +87,8 @@ func (a *app) plan(ctx context.Context, f *databaseFlags, p proof, output string
 			fmt.Fprintf(b, "%s %s %s holds the declared schema.\n", a.paint(green, "Nothing to do:"), o.database.product(), out.ServerVersion)
 			return
 		}
-		a.statements(b, document)
-		fmt.Fprintf(b, "\nPlan %s", out.PlanDigest)
+		painter(a.Colour).statements(b, document)
+		fmt.Fprintf(b, "Plan %s", out.PlanDigest)
 		if output != "" {
 			fmt.Fprintf(b, " in %s", output)
 		}

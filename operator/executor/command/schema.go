@@ -34,12 +34,12 @@ const maxURLFile = 64 << 10
 
 func (f *databaseFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.urlFile, "db-url-file", "", "file with the database URL, instead of PTAH_DB_URL")
-	flags.DurationVar(&f.connectTimeout, "connect-timeout", 10*time.Second, "longest time to connect")
-	flags.DurationVar(&f.lockTimeout, "lock-timeout", 30*time.Second, "longest wait for one lock in the database")
-	flags.StringArrayVar(&f.exclude, "exclude", nil, "object to leave alone: name or schema.name, with * as wildcard; may be repeated")
-	flags.StringArrayVar(&f.protected, "protected-table", nil, "table that no plan may touch: name or schema.name; may be repeated")
-	flags.StringVar(&f.transactionMode, "transaction-mode", "", "all: one transaction or refuse; file: one where the statements allow it; none: each statement on its own (default file for PostgreSQL; none for MySQL, which knows no other)")
+	flags.StringVar(&f.urlFile, "db-url-file", "", "file with the database URL, instead of PTAH_DB_URL (PTAH_DB_URL_FILE)")
+	flags.DurationVar(&f.connectTimeout, "connect-timeout", 10*time.Second, "longest time to connect (PTAH_CONNECT_TIMEOUT)")
+	flags.DurationVar(&f.lockTimeout, "lock-timeout", 30*time.Second, "longest wait for one lock in the database (PTAH_LOCK_TIMEOUT)")
+	flags.StringArrayVar(&f.exclude, "exclude", nil, "object to leave alone: name or schema.name, with * as wildcard; may be repeated (PTAH_EXCLUDE)")
+	flags.StringArrayVar(&f.protected, "protected-table", nil, "table that no plan may touch: name or schema.name; may be repeated (PTAH_PROTECTED_TABLES)")
+	flags.StringVar(&f.transactionMode, "transaction-mode", "", "all: one transaction or refuse; file: one where the statements allow it; none: each statement on its own; default file for PostgreSQL, none for MySQL, which knows no other (PTAH_TRANSACTION_MODE)")
 }
 
 func (f *databaseFlags) addSchema(cmd *cobra.Command) {
@@ -158,21 +158,32 @@ func (o *observation) declared() (err error) {
 
 func (a *app) schemaDrift() *cobra.Command {
 	var f databaseFlags
+	var failOn string
 	cmd := &cobra.Command{
-		Use:     "drift --schema DIR",
-		Short:   "Count how a database differs from the declared schema",
-		Long:    "Count how a database differs from the declared schema, by category. The report holds no names, no SQL and no rows.",
-		Example: "  PTAH_DB_URL=postgres://app:secret@db/shop ptah schema drift --schema ./schema",
-		Args:    noArguments,
+		Use:   "drift --schema DIR",
+		Short: "Count how a database differs from the declared schema",
+		Long: `Count how a database differs from the declared schema, by category. The report
+holds no names, no SQL and no rows, so that it may be shown to anybody; "ptah
+schema plan" shows the statements. The database is only read.
+
+Differences are no error: the exit code is 0. With --fail-on it is 5 where there
+are some of that severity, for scripts and pipelines.`,
+		Example: `  ptah schema drift --schema ./schema
+  ptah schema drift --schema ./schema --fail-on destructive -o json`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.checkWithSchema(); err != nil {
 				return err
 			}
-			return a.drift(cmd.Context(), &f)
+			if failOn != "" && failOn != failOnAll && failOn != failOnDestructive {
+				return usage("--fail-on is %q and must be all or destructive", failOn)
+			}
+			return a.drift(cmd.Context(), &f, failOn)
 		},
 	}
 	f.add(cmd)
 	f.addSchema(cmd)
+	cmd.Flags().StringVar(&failOn, "fail-on", "", "end with exit code 5 for any difference (all) or for a destructive one (destructive)")
 	return cmd
 }
 
@@ -183,7 +194,13 @@ func (f *databaseFlags) checkWithSchema() error {
 	return f.check()
 }
 
-func (a *app) drift(ctx context.Context, f *databaseFlags) error {
+// What drift may be asked to fail on.
+const (
+	failOnAll         = "all"
+	failOnDestructive = "destructive"
+)
+
+func (a *app) drift(ctx context.Context, f *databaseFlags, failOn string) error {
 	out := report.Drift{ContractVersion: report.ContractVersion, Outcome: report.OutcomeNoChanges,
 		Dialect: report.DialectPostgreSQL, Findings: []report.Finding{}}
 	o, err := a.observe(ctx, f)
@@ -204,6 +221,12 @@ func (a *app) drift(ctx context.Context, f *databaseFlags) error {
 	case len(out.Findings) > 0:
 		out.Outcome = report.OutcomeChanges
 	}
+	defer func() {
+		found := failOn == failOnAll && len(out.Findings) > 0 || failOn == failOnDestructive && out.HighestSeverity == report.SeverityDestructive
+		if found && a.exit == ExitDone {
+			a.exit = ExitDrift
+		}
+	}()
 	return a.write(out.Outcome, out, out.Problem, a.said(err), func(b *strings.Builder) {
 		if len(out.Findings) == 0 {
 			fmt.Fprintf(b, "%s %s %s holds the declared schema.\n", a.paint(green, "No differences:"), o.database.product(), out.ServerVersion)

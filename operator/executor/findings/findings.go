@@ -12,8 +12,12 @@ import (
 // Counter counts by category.
 type Counter map[string]*report.Finding
 
-// Add counts one difference. The category keeps the highest of its severities.
+// Add counts one difference. The category keeps the highest of its severities. One that the vocabulary lacks is counted
+// as an object of another kind.
 func (c Counter) Add(category string, severity report.Severity) {
+	if Meaning(category) == "" {
+		category = other
+	}
 	finding := c[category]
 	if finding == nil {
 		finding = &report.Finding{Category: category, Severity: severity}

@@ -122,7 +122,7 @@ func (r *run) decode() error {
 	r.out.Statements = len(plan.Statements)
 	switch {
 	case plan.Dialect != report.DialectMySQL:
-		return failure.New(report.CodeInvalidPlan, "the plan is for another database engine")
+		return failure.New(report.CodeInvalidPlan, "the plan is for another database engine than the one that the database URL names")
 	case plan.ServerMajor != observe.SupportedMajor:
 		return failure.New(report.CodeServerVersion, "the plan is for another version of MySQL; use the executor that computed it")
 	case plan.TransactionMode != report.TransactionNone:
@@ -183,7 +183,7 @@ func (r *run) prove(ctx context.Context) error {
 		return failure.New(report.CodeStalePlan, "the declared rows are not in the state that the plan was computed from; compute a new plan")
 	}
 	if state.Fingerprint != r.plan.FromFingerprint {
-		return failure.New(report.CodeStalePlan, "the database is not in the state that the plan was computed from; compute a new plan")
+		return failure.New(report.CodeStalePlan, "the database is not in the state that the plan was computed from: its schema changed since, or the plan is for another database; compute a new plan")
 	}
 	if err := state.CheckAllowed(r.plan.Statements); err != nil {
 		return err

@@ -2,10 +2,12 @@
 package drift
 
 import (
+	"slices"
 	"strings"
 
 	"ptah.run/ptah/operator/executor/findings"
 	"ptah.run/ptah/operator/executor/mysql/dump"
+	"ptah.run/ptah/operator/executor/mysql/sqltext"
 	"ptah.run/ptah/operator/plan/report"
 )
 
@@ -69,7 +71,7 @@ func (c counter) table(d dump.Difference) {
 		return
 	}
 	before := c.Total()
-	c.items(a.Columns, b.Columns, "columns", kept{added: warning, modified: warning, removed: destructive})
+	c.columns(a.Columns, b.Columns)
 	c.items(a.Checks, b.Checks, "constraints", kept{added: warning, removed: destructive})
 	c.items(a.Foreign, b.Foreign, "constraints", kept{added: warning, removed: destructive})
 	c.keys(a.Keys, b.Keys)
@@ -109,7 +111,68 @@ func (c counter) items(from, to []dump.Item, prefix string, k kept) {
 	}
 }
 
-// keys counts indexes, and unique ones that leave once more: rows may then be there twice.
+// columns counts columns. A column whose list of labels or whose number of dimensions differs is counted by that too.
+func (c counter) columns(from, to []dump.Item) {
+	was := dump.ByName(from)
+	for _, now := range to {
+		old, ok := was[strings.ToLower(now.Name)]
+		if !ok || old.SQL == now.SQL {
+			continue
+		}
+		c.labels(labels(old.SQL), labels(now.SQL))
+		if a, b := dimensions(old.SQL), dimensions(now.SQL); a != "" && b != "" && a != b {
+			c.Add("vector_dimension_changed", destructive)
+		}
+	}
+	c.items(from, to, "columns", kept{added: warning, modified: warning, removed: destructive})
+}
+
+// labels returns the labels of an enum or set column as the server prints them, or nil for any other column.
+func labels(sql string) []string {
+	tokens := sqltext.Tokens(sql)
+	if len(tokens) < 4 || !tokens[1].Is("enum") && !tokens[1].Is("set") || !tokens[2].Is("(") {
+		return nil
+	}
+	var out []string
+	for _, t := range tokens[3:] {
+		switch {
+		case t.Is(")"):
+			return out
+		case !t.Is(","):
+			out = append(out, t.Text)
+		}
+	}
+	return nil
+}
+
+func (c counter) labels(from, to []string) {
+	if from == nil || to == nil || slices.Equal(from, to) {
+		return
+	}
+	lacks := func(all, some []string) bool {
+		return slices.ContainsFunc(some, func(label string) bool { return !slices.Contains(all, label) })
+	}
+	added, removed := lacks(from, to), lacks(to, from)
+	if added {
+		c.Add("enum_values_added", warning)
+	}
+	if removed || !slices.IsSortedFunc(slices.DeleteFunc(slices.Clone(to), func(l string) bool { return !slices.Contains(from, l) }),
+		func(a, b string) int { return slices.Index(from, a) - slices.Index(from, b) }) {
+		c.Add("enum_values_removed", destructive) // another order gives rows another number
+	}
+}
+
+// dimensions returns the number of dimensions of a vector column, or nothing for any other column.
+func dimensions(sql string) string {
+	tokens := sqltext.Tokens(sql)
+	if len(tokens) < 5 || !tokens[1].Is("vector") || !tokens[2].Is("(") {
+		return ""
+	}
+	return tokens[3].Text
+}
+
+// keys counts indexes and primary keys, and those of them that are unique once more where they leave: rows may then be
+// there twice.
 func (c counter) keys(from, to []dump.Item) {
 	now := dump.ByName(to)
 	for _, item := range from {
@@ -117,5 +180,10 @@ func (c counter) keys(from, to []dump.Item) {
 			c.Add("unique_protections_removed", destructive)
 		}
 	}
-	c.items(from, to, "indexes", kept{added: warning, removed: warning})
+	primary := func(i dump.Item) bool { return i.Name == "PRIMARY" && i.Kind == dump.UniqueKey }
+	only := func(items []dump.Item, wanted bool) []dump.Item {
+		return slices.DeleteFunc(slices.Clone(items), func(i dump.Item) bool { return primary(i) != wanted })
+	}
+	c.items(only(from, true), only(to, true), "table_constraints", kept{added: warning, removed: destructive})
+	c.items(only(from, false), only(to, false), "indexes", kept{added: warning, removed: warning})
 }

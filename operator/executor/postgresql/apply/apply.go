@@ -136,9 +136,9 @@ func (r *run) decode() error {
 	r.out.Statements = len(plan.Statements)
 	switch {
 	case plan.Dialect != report.DialectPostgreSQL:
-		return target.Fail(report.CodeInvalidPlan, "the plan is for another database engine")
+		return target.Fail(report.CodeInvalidPlan, "the plan is for another database engine than the one that the database URL names")
 	case plan.ServerMajor != observe.SupportedMajor:
-		return target.Fail(report.CodeInvalidPlan, "the plan is for another major version of PostgreSQL")
+		return target.Fail(report.CodeInvalidPlan, "the plan is for another major version of PostgreSQL; use the executor that computed it")
 	case r.request.Strict && plan.TransactionMode == report.TransactionNone:
 		return target.Fail(report.CodeTransactionMode, "the plan cannot run in one transaction, which the transaction mode all asks for")
 	}
@@ -218,7 +218,7 @@ func (r *run) prove(ctx context.Context) (*catalogState, error) {
 		return nil, stale("the declared rows are not in the state that the plan was computed from; compute a new plan")
 	}
 	if state.Fingerprint != r.plan.FromFingerprint {
-		return nil, stale("the database is not in the state that the plan was computed from; compute a new plan")
+		return nil, stale("the database is not in the state that the plan was computed from: its schema changed since, or the plan is for another database; compute a new plan")
 	}
 	if err := r.checkProtected(state); err != nil {
 		return nil, err

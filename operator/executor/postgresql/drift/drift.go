@@ -3,6 +3,7 @@
 package drift
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -42,7 +43,6 @@ var groups = map[string]group{
 	"MATERIALIZED VIEW": {"views", safe, warning, destructive},
 	"TRIGGER":           {"triggers", warning, warning, warning},
 	"SEQUENCE":          {"sequences", safe, warning, destructive},
-	"SEQUENCE OWNED BY": {"sequences", warning, warning, warning},
 	"DOMAIN":            {"types", safe, warning, destructive},
 	"TYPE":              {"types", safe, warning, destructive},
 	"SCHEMA":            {"schemas", safe, warning, destructive},
@@ -53,7 +53,6 @@ var groups = map[string]group{
 	"RULE":              {"rules", warning, warning, warning},
 	"COLLATION":         {"collations", safe, warning, warning},
 	"TABLE ATTACH":      {"partitions", safe, warning, warning},
-	"DEFAULT":           {"columns", warning, warning, warning},
 }
 
 var other = group{"other_objects", safe, warning, destructive}
@@ -61,7 +60,7 @@ var other = group{"other_objects", safe, warning, destructive}
 // Findings counts the differences between what a database holds and what is desired, sorted by descending severity
 // and then by category.
 func Findings(from, to []dump.Entry) []report.Finding {
-	c := counter{findings.Counter{}}
+	c := counter{findings.Counter{}, tablesOf(from), tablesOf(to), dump.Index(from), dump.Index(to), map[string]bool{}}
 	for _, d := range dump.Compare(from, to) {
 		c.difference(d)
 	}
@@ -74,7 +73,53 @@ func Highest(all []report.Finding) report.Severity { return findings.Highest(all
 // Categories returns the sorted categories of the findings.
 func Categories(all []report.Finding) []string { return findings.Categories(all) }
 
-type counter struct{ findings.Counter }
+type counter struct {
+	findings.Counter
+	// had and wanted are the columns of each table, by the names as SQL.
+	had, wanted map[string]map[string]bool
+	from, to    dump.Set
+	// modified are the columns counted so far: more than one entry may speak of a column.
+	modified map[string]bool
+}
+
+func (c counter) modifiedColumn(table, column string) {
+	if name := table + " " + column; !c.modified[name] {
+		c.modified[name] = true
+		c.add("columns_modified", warning)
+	}
+}
+
+func tablesOf(entries []dump.Entry) map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	for _, e := range entries {
+		table, ok := e.Table()
+		if !ok {
+			continue
+		}
+		names := map[string]bool{}
+		for _, column := range table.Columns {
+			names[column.Name] = true
+		}
+		out[table.Name.SQL()] = names
+	}
+	return out
+}
+
+// ofColumn counts a default or an identity that stands apart from its column. Where the column itself comes or goes, it is
+// counted by that.
+func (c counter) ofColumn(d dump.Difference) {
+	for _, e := range slices.Concat(d.From, d.To) {
+		object, ok := e.Object()
+		if !ok {
+			continue
+		}
+		table, column := object.On.SQL(), object.Name.SQL()
+		apart := c.had[table] == nil && c.wanted[table] == nil // a view, or a table of a form that is not taken apart
+		if apart || c.had[table][column] && c.wanted[table][column] {
+			c.modifiedColumn(table, column)
+		}
+	}
+}
 
 func (c counter) add(category string, severity report.Severity) { c.Add(category, severity) }
 
@@ -86,8 +131,14 @@ func (c counter) difference(d dump.Difference) {
 	case d.Key.Type == "TABLE" && len(d.From) == 1 && len(d.To) == 1:
 		c.table(d.From[0], d.To[0])
 		return
-	case d.Key.Type == "DEFAULT":
-		c.add("columns_modified", warning)
+	case d.Key.Type == "DEFAULT" || d.Key.Type == "SEQUENCE" && isIdentity(d.From, d.To):
+		c.ofColumn(d)
+		return
+	case d.Key.Type == "SEQUENCE OWNED BY":
+		sequence := dump.Key{Type: "SEQUENCE", Schema: d.Key.Schema, Name: d.Key.Name}
+		if len(c.from[sequence]) > 0 && len(c.to[sequence]) > 0 {
+			c.add("sequences_modified", warning)
+		}
 		return
 	}
 	g, ok := groups[d.Key.Type]
@@ -108,7 +159,7 @@ func (c counter) difference(d dump.Difference) {
 	default:
 		c.add(g.prefix+"_removed", g.removed)
 		c.add(g.prefix+"_added", g.added)
-		if unique(d.From) && !unique(d.To) {
+		if unique(d.From) { // another form may let rows be there twice that were not before
 			c.add("unique_protections_removed", destructive)
 		}
 	}
@@ -123,6 +174,18 @@ func isUnique(e dump.Entry) bool {
 		return strings.HasPrefix(e.Statements[0], "CREATE UNIQUE ")
 	case "CONSTRAINT":
 		return slices.ContainsFunc(dump.Tokens(e.Statements[0]), func(t dump.Token) bool { return t.Is("UNIQUE") || t.Is("PRIMARY") })
+	}
+	return false
+}
+
+// isIdentity says whether a sequence is one that an identity column brings along.
+func isIdentity(sides ...[]dump.Entry) bool {
+	for _, entries := range sides {
+		for _, e := range entries {
+			if object, ok := e.Object(); ok && object.Kind == "IDENTITY" {
+				return true
+			}
+		}
 	}
 	return false
 }
@@ -163,40 +226,65 @@ func (c counter) table(from, to dump.Entry) {
 		c.add("tables_modified", warning)
 		return
 	}
-	before := len(c.Counter)
-	total := c.Total()
-	c.items(columns(a), columns(b), "columns", true)
-	c.items(constraints(a), constraints(b), "constraints", false)
-	if len(c.Counter) == before && c.Total() == total {
-		c.add("tables_modified", warning) // storage, persistence, inheritance
+	c.columns(b.Name.SQL(), columns(a), columns(b))
+	c.constraints(constraints(a), constraints(b))
+	if a.Rest != b.Rest {
+		c.add("partitions_modified", destructive) // it takes a new table
+	}
+	if from.AccessMethod != to.AccessMethod || settings(a) != settings(b) {
+		c.add("tables_modified", warning)
 	}
 }
 
-func (c counter) items(from, to map[string]string, prefix string, modifiable bool) {
-	for name, text := range to {
-		old, ok := from[name]
+// settings is what a table says beside its columns and constraints: storage, persistence, inheritance.
+func settings(t dump.Table) string {
+	extra := slices.Sorted(slices.Values(t.Extra))
+	return fmt.Sprintf("%t %q %q %q", t.Unlogged, t.Options, t.Inherits, extra)
+}
+
+func (c counter) columns(table string, from, to map[string]dump.Column) {
+	for name, now := range to {
+		was, ok := from[name]
 		switch {
 		case !ok:
-			c.add(prefix+"_added", warning)
-		case old == text:
-		case modifiable:
-			c.add(prefix+"_modified", warning)
+			c.add("columns_added", warning)
+		case was.Text == now.Text:
+		case was.Type != now.Type && vector(was.Type) && vector(now.Type):
+			c.add("vector_dimension_changed", destructive) // no value of the one is a value of the other
 		default:
-			c.add(prefix+"_removed", destructive)
-			c.add(prefix+"_added", warning)
+			c.modifiedColumn(table, name)
 		}
 	}
 	for name := range from {
 		if _, ok := to[name]; !ok {
-			c.add(prefix+"_removed", destructive)
+			c.add("columns_removed", destructive)
 		}
 	}
 }
 
-func columns(t dump.Table) map[string]string {
-	out := map[string]string{}
+// vector says whether a type is one of those that the extension vector brings.
+func vector(sql string) bool {
+	name, _, _ := strings.Cut(sql[strings.LastIndexByte(sql, '.')+1:], "(")
+	return name == "vector" || name == "halfvec" || name == "sparsevec"
+}
+
+func (c counter) constraints(from, to map[string]string) {
+	for name, text := range to {
+		if from[name] != text {
+			c.add("constraints_added", warning)
+		}
+	}
+	for name, text := range from {
+		if to[name] != text {
+			c.add("constraints_removed", destructive)
+		}
+	}
+}
+
+func columns(t dump.Table) map[string]dump.Column {
+	out := map[string]dump.Column{}
 	for _, column := range t.Columns {
-		out[column.Name] = column.Text
+		out[column.Name] = column
 	}
 	return out
 }

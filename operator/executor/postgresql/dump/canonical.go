@@ -52,8 +52,9 @@ func sortItems(statement string) string {
 func Items(statement string) (head string, items []string, tail string) {
 	tokens := Tokens(statement)
 	depth, start := 0, -1
-	for _, token := range tokens {
+	for i, token := range tokens {
 		switch {
+		case inName(tokens, i): // a table or a schema may be called "server" or "partition", which the server does not quote
 		case depth == 0 && start < 0 && (token.Is("PARTITION") || token.Is("INHERITS") || token.Is("WITH") || token.Is("SERVER")):
 			return statement, nil, "" // CREATE TABLE x OF y, or a foreign table without columns
 		case token.Is("(") || token.Is("["):

@@ -312,3 +312,33 @@ func FuzzTokens(f *testing.F) {
 		}
 	})
 }
+
+// Words that SQL gives a meaning may be names, and the server prints most of them without quotes.
+func TestKeywordsMayBeNames(t *testing.T) {
+	for _, name := range []string{"public.server", "public.partition", "public.inherits", "server.t", "data.server"} {
+		one := parse(t, object("TABLE", "public", "x", "CREATE TABLE "+name+" (\n    generated public.generated DEFAULT 'a'::public.generated NOT NULL,\n    b public.stored\n)\nINHERITS (server.partition);"))
+		two := parse(t, object("TABLE", "public", "x", "CREATE TABLE "+name+" (\n    b public.stored,\n    generated public.generated DEFAULT 'a'::public.generated NOT NULL\n)\nINHERITS (server.partition);"))
+		if Digest(one) != Digest(two) {
+			t.Errorf("the order of columns makes a difference in %s", name)
+		}
+		table, ok := one[0].Table()
+		if !ok || len(table.Columns) != 2 {
+			t.Fatalf("%s is not taken apart: %+v", name, table)
+		}
+		if c := table.Columns[0]; c.Type != "public.generated" || c.Default != "'a'::public.generated" || !c.NotNull || table.Name.SQL() != name || len(table.Inherits) != 1 {
+			t.Errorf("%s: %+v", name, table)
+		}
+	}
+	for sql, want := range map[string]string{
+		"GRANT SELECT ON TABLE data.language TO reader": "REVOKE SELECT ON TABLE data.language FROM reader",
+		"COMMENT ON TABLE server.type IS 'x'":           "COMMENT ON TABLE server.type IS NULL",
+	} {
+		kind := "ACL"
+		if strings.HasPrefix(sql, "COMMENT") {
+			kind = "COMMENT"
+		}
+		if got, err := (Entry{Type: kind, Statements: []string{sql}}).Drop(); err != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, %v", sql, got, err)
+		}
+	}
+}

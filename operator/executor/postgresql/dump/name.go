@@ -73,6 +73,11 @@ func (c *cursor) optional(phrases ...string) {
 	}
 }
 
+// inName says whether a token is part of a name with a dot, and so no keyword whatever its text is.
+func inName(tokens []Token, i int) bool {
+	return tokens[i].Kind == Word && (i > 0 && tokens[i-1].Is(".") || i+1 < len(tokens) && tokens[i+1].Is("."))
+}
+
 // find moves behind the next occurrence of a keyword outside parentheses.
 func (c *cursor) find(words ...string) bool {
 	depth := 0
@@ -83,7 +88,7 @@ func (c *cursor) find(words ...string) bool {
 			depth++
 		case token.Is(")"):
 			depth--
-		case depth == 0 && slices.ContainsFunc(words, token.Is):
+		case depth == 0 && !inName(c.tokens, i) && slices.ContainsFunc(words, token.Is):
 			c.at = i + 1
 			return true
 		}
@@ -134,7 +139,7 @@ func (c *cursor) until(sql string, stop func(Token) bool) string {
 	depth := 0
 	for ; c.at < len(c.tokens); c.at++ {
 		token := c.tokens[c.at]
-		if depth == 0 && stop(token) {
+		if depth == 0 && !inName(c.tokens, c.at) && stop(token) {
 			end = token.Start
 			break
 		}
