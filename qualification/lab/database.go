@@ -72,7 +72,7 @@ var servers = map[string]server{
 		// The accounts of databases administer nothing, and may make routines nevertheless.
 		arguments: []string{"--general-log=ON", "--general-log-file=/var/log/mysql/statements.log", "--log-output=FILE", "--log-timestamps=UTC",
 			"--log-bin-trust-function-creators=ON"},
-		version:   "SELECT VERSION()",
+		version: "SELECT VERSION()",
 		env: func(password string) map[string]string {
 			// UMASK is how the server is told that others may read its files.
 			return map[string]string{"MYSQL_USER": AdminUser, "MYSQL_PASSWORD": password, "MYSQL_DATABASE": AdminUser, "UMASK": "0644"}
