@@ -142,6 +142,33 @@ func TestWorse(t *testing.T) {
 	}
 }
 
+func TestScanPlanGivesTheStatementsInOrderAndStopsWhereItIsTold(t *testing.T) {
+	want := example()
+	good, err := EncodePlan(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := []string{}
+	header, err := ScanPlan(bytes.NewReader(good), bytes.NewReader(good), func(s *Statement) error {
+		seen = append(seen, s.SQL)
+		return nil
+	})
+	if err != nil || len(seen) != 3 || seen[2] != "DROP TABLE b" || header.Statements != nil || !header.Destructive || header.ToFingerprint != want.ToFingerprint {
+		t.Errorf("%v, %v, %+v", err, seen, header)
+	}
+	told := errors.New("enough")
+	if _, err := ScanPlan(bytes.NewReader(good), bytes.NewReader(good), func(*Statement) error { return told }); !errors.Is(err, told) {
+		t.Errorf("error %v", err)
+	}
+	short := good[:len(good)-20]
+	if _, err := ScanPlan(bytes.NewReader(good), bytes.NewReader(short), func(*Statement) error { return nil }); err == nil {
+		t.Error("other bytes are the same to it")
+	}
+	if _, err := ScanPlan(bytes.NewReader(good), bytes.NewReader(append(bytes.Clone(good), ' ')), func(*Statement) error { return nil }); err == nil {
+		t.Error("a byte more is the same to it")
+	}
+}
+
 func FuzzDecodePlan(f *testing.F) {
 	good, err := EncodePlan(example())
 	if err != nil {
