@@ -1,20 +1,24 @@
 package planview
 
 import (
+	"bufio"
 	"io"
 	"strings"
+
+	"ptah.run/ptah/operator/plan/report"
 )
 
 // SQL writes the statements alone, each as stored and terminated once.
 func (v *View) SQL(w io.Writer) error {
-	var out strings.Builder
-	for _, statement := range v.Document.Statements {
-		out.WriteString(statement.SQL)
-		out.WriteString(terminator(statement.SQL))
-		out.WriteByte('\n')
+	out := bufio.NewWriter(w)
+	err := v.each(func(s *report.Statement) error {
+		_, err := out.WriteString(s.SQL + terminator(s.SQL) + "\n")
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	_, err := io.WriteString(w, out.String())
-	return err
+	return out.Flush()
 }
 
 // terminator ends a statement without becoming a part of a comment in its last line.
@@ -31,6 +35,6 @@ func terminator(sql string) string {
 
 // JSON writes the stored document byte for byte.
 func (v *View) JSON(w io.Writer) error {
-	_, err := w.Write(v.Data)
+	_, err := io.Copy(w, v.bytes.Open())
 	return err
 }
