@@ -30,14 +30,15 @@ lint: ## formatting, vet and golangci-lint where it is installed
 	CGO_ENABLED=0 GOFLAGS=-trimpath go vet ./...
 	if command -v golangci-lint >/dev/null; then golangci-lint run; fi
 
-generate: ## deepcopy code and CRDs from operator/api, tables of the profiles, workflow files
+generate: ## deepcopy code and CRDs from operator/api, the page of reasons, tables of the profiles, workflow files
 	$(CONTROLLER_GEN) object paths=./operator/api/... crd:maxDescLen=0 paths=./operator/api/... \
 		output:crd:artifacts:config=chart/ptah-operator/crds
+	CGO_ENABLED=0 go run -trimpath ./operator/reference support/docs/reasons.md
 	$(QUALIFY) profile table --write $(basename $(notdir $(wildcard profiles/*.yaml)))
 	$(QUALIFY) catalogue workflows --write
 
 verify: generate ## fail when generated files are not what is committed
 	git diff --exit-code -- operator/api chart/ptah-operator/crds
 	test -z "$$(git status --porcelain -- operator/api chart/ptah-operator/crds)"
-	test -z "$$(git status --porcelain -- support/profile-*.md)"
+	test -z "$$(git status --porcelain -- support/profile-*.md support/docs/reasons.md)"
 	test -z "$$(git status --porcelain -- .github/workflows)"

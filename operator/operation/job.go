@@ -174,6 +174,18 @@ func IsFor(job *batchv1.Job, owner types.UID, claim *ptahv1.ActiveOperationStatu
 		job.Annotations[ptahv1.AnnotationBinding] == claim.ExecutionBindingID
 }
 
+// Cached is the transform of the manager's cache for Jobs: it keeps what names a Job and says how it goes, and drops the
+// Pod template, which is most of it.
+func Cached(object any) (any, error) {
+	job, ok := object.(*batchv1.Job)
+	if !ok {
+		return object, nil
+	}
+	kept := &batchv1.Job{TypeMeta: job.TypeMeta, ObjectMeta: job.ObjectMeta, Status: job.Status}
+	kept.ManagedFields = nil
+	return kept, nil
+}
+
 // Finished says whether nothing of the Job runs any more, and why it ended. A Job gets its final condition only after
 // its Pods ended.
 func Finished(job *batchv1.Job) (bool, string) {

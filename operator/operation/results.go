@@ -16,9 +16,15 @@ var ErrNoResult = errors.New("no complete result is stored")
 // ErrInvalidResult says that a stored result is not a usable document.
 var ErrInvalidResult = errors.New("the stored result is not usable")
 
+// Receipt is a result that was stored, and the Pod that the receiver took it from.
+type Receipt struct {
+	Document *result.Document
+	PodUID   string
+}
+
 // Results reads durable results live. The error is ErrNoResult, ErrInvalidResult or one of the API server.
 type Results interface {
-	Load(ctx context.Context, namespace, publication string) (*result.Document, error)
+	Load(ctx context.Context, namespace, publication string) (Receipt, error)
 }
 
 // CheckOperation says whether a document, which Load checked in itself, is of the claimed operation.

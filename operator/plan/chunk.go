@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"fmt"
 
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
@@ -36,25 +35,4 @@ func References(planName string, chunks [][]byte) []ptahv1.PlanChunkReference {
 		})
 	}
 	return references
-}
-
-// join puts chunks together and checks each against its reference, and the whole against size and digest.
-func join(spec *ptahv1.PtahSchemaPlanSpec, chunks [][]byte) ([]byte, error) {
-	if len(chunks) != len(spec.Chunks) {
-		return nil, fmt.Errorf("%d chunks instead of %d", len(chunks), len(spec.Chunks))
-	}
-	var whole bytes.Buffer
-	for i, reference := range spec.Chunks {
-		if int(reference.Index) != i {
-			return nil, fmt.Errorf("chunk %d has index %d", i, reference.Index)
-		}
-		if int64(len(chunks[i])) != reference.Size || report.Digest(chunks[i]) != string(reference.Digest) {
-			return nil, fmt.Errorf("the bytes of chunk %s are not those that the plan names", reference.Name)
-		}
-		whole.Write(chunks[i])
-	}
-	if int64(whole.Len()) != spec.Size || report.Digest(whole.Bytes()) != string(spec.ContentDigest) {
-		return nil, fmt.Errorf("the chunks together are not the bytes that the plan names")
-	}
-	return whole.Bytes(), nil
 }

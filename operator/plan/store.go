@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -141,29 +144,65 @@ func (s Store) markReady(ctx context.Context, manifest *ptahv1.PtahSchemaPlan, p
 // and of every chunk the UID, owner, size and digest. Anything that does not hold is ErrAltered; a missing object is
 // the API server's own not-found error. reader must not be a cache. It takes one request and one per chunk.
 func Read(ctx context.Context, reader client.Reader, namespace string, reference ptahv1.ImmutableObjectReference) (*ptahv1.PtahSchemaPlan, []byte, error) {
+	manifest, err := Open(ctx, reader, namespace, reference)
+	if err != nil {
+		return nil, nil, err
+	}
+	whole := bytes.NewBuffer(make([]byte, 0, manifest.Spec.Size))
+	if err := Copy(ctx, reader, manifest, whole); err != nil {
+		return nil, nil, err
+	}
+	return manifest, whole.Bytes(), nil
+}
+
+// Open returns the plan that reference names after Check, without its bytes. It takes one request.
+func Open(ctx context.Context, reader client.Reader, namespace string, reference ptahv1.ImmutableObjectReference) (*ptahv1.PtahSchemaPlan, error) {
 	manifest := &ptahv1.PtahSchemaPlan{}
 	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, manifest); err != nil {
-		return nil, nil, fmt.Errorf("read plan %s: %w", reference.Name, err)
+		return nil, fmt.Errorf("read plan %s: %w", reference.Name, err)
 	}
 	if err := Check(manifest, reference); err != nil {
-		return nil, nil, fmt.Errorf("read plan %s: %w", reference.Name, err)
+		return nil, fmt.Errorf("read plan %s: %w", reference.Name, err)
 	}
-	chunks := make([][]byte, 0, len(manifest.Spec.Chunks))
-	for i, published := range manifest.Status.PublishedChunks {
-		chunk := &ptahv1.PtahSchemaPlanChunk{}
-		if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: published.Name}, chunk); err != nil {
-			return nil, nil, fmt.Errorf("read plan %s: chunk %d: %w", reference.Name, i, err)
+	return manifest, nil
+}
+
+// Copy writes the bytes of a plan that Open returned, and holds one chunk at a time. Each chunk is checked before it is
+// written, and the whole at the end: nothing that was written counts before Copy returned nil. It takes one request
+// per chunk.
+func Copy(ctx context.Context, reader client.Reader, manifest *ptahv1.PtahSchemaPlan, to io.Writer) error {
+	whole, size := sha256.New(), int64(0)
+	for i, reference := range manifest.Spec.Chunks {
+		data, err := readChunk(ctx, reader, manifest, i)
+		if err != nil {
+			return fmt.Errorf("read plan %s: chunk %s: %w", manifest.Name, reference.Name, err)
 		}
-		if string(chunk.UID) != published.UID || !metav1.IsControlledBy(chunk, manifest) {
-			return nil, nil, fmt.Errorf("read plan %s: chunk %s was replaced: %w", reference.Name, published.Name, ErrAltered)
+		if _, err := io.MultiWriter(whole, to).Write(data); err != nil {
+			return fmt.Errorf("read plan %s: %w", manifest.Name, err)
 		}
-		chunks = append(chunks, chunk.Spec.Data)
+		size += int64(len(data))
 	}
-	data, err := join(&manifest.Spec, chunks)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read plan %s: %w: %w", reference.Name, ErrAltered, err)
+	if size != manifest.Spec.Size || report.DigestOf(whole) != string(manifest.Spec.ContentDigest) {
+		return fmt.Errorf("read plan %s: its chunks together are not the bytes that it names: %w", manifest.Name, ErrAltered)
 	}
-	return manifest, data, nil
+	return nil
+}
+
+// readChunk returns the bytes of one chunk after it checked all that is known of it.
+func readChunk(ctx context.Context, reader client.Reader, manifest *ptahv1.PtahSchemaPlan, index int) ([]byte, error) {
+	reference, published := manifest.Spec.Chunks[index], manifest.Status.PublishedChunks[index]
+	chunk := &ptahv1.PtahSchemaPlanChunk{}
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: manifest.Namespace, Name: published.Name}, chunk); err != nil {
+		return nil, err
+	}
+	switch data := chunk.Spec.Data; {
+	case string(chunk.UID) != published.UID || !metav1.IsControlledBy(chunk, manifest):
+		return nil, fmt.Errorf("it was replaced: %w", ErrAltered)
+	case int64(len(data)) != reference.Size || report.Digest(data) != string(reference.Digest):
+		return nil, fmt.Errorf("its bytes are not those that the plan names: %w", ErrAltered)
+	default:
+		return data, nil
+	}
 }
 
 // Check says whether manifest is the plan that reference names and is consistent in itself; it reads no chunk.
@@ -185,6 +224,9 @@ func Check(manifest *ptahv1.PtahSchemaPlan, reference ptahv1.ImmutableObjectRefe
 		return fmt.Errorf("it names %d chunks and %d are stored: %w", len(manifest.Spec.Chunks), len(manifest.Status.PublishedChunks), ErrAltered)
 	}
 	for i, published := range manifest.Status.PublishedChunks {
+		if int(manifest.Spec.Chunks[i].Index) != i {
+			return fmt.Errorf("chunk %d has index %d: %w", i, manifest.Spec.Chunks[i].Index, ErrAltered)
+		}
 		if published.Name != manifest.Spec.Chunks[i].Name || published.Name != ChunkName(manifest.Name, i) {
 			return fmt.Errorf("chunk %d has the name %q: %w", i, published.Name, ErrAltered)
 		}

@@ -33,14 +33,17 @@ const (
 	Applied Which = "applied"
 )
 
-// View is a verified plan.
+// View is a verified plan. Its statements are read from where Fetch keeps the bytes, one at a time; Close forgets them.
 type View struct {
 	Which  Which
 	Schema *v1alpha1.PtahSchema
 	Plan   *v1alpha1.PtahSchemaPlan
-	// Data are the stored bytes, Document what they say.
-	Data     []byte
-	Document *report.Plan
+	// Header is what the stored bytes say, without the statements.
+	Header *report.Plan
+
+	count       int
+	destructive []int // numbers of statements, from 1
+	bytes       *spool
 }
 
 // expected is what the schema's status says of a plan.
@@ -50,8 +53,9 @@ type expected struct {
 	contentDigest string // empty where the status does not say
 }
 
-// Fetch reads and verifies. It takes two requests and one per chunk. An error that wraps ErrNothing says that there is
-// nothing; every other says that something could not be read or did not hold.
+// Fetch reads and verifies. It takes two requests and one per chunk, and holds one chunk and one statement at a time.
+// An error that wraps ErrNothing says that there is nothing; every other says that something could not be read or did
+// not hold. The View must be closed.
 func Fetch(ctx context.Context, reader client.Reader, namespace, name string, which Which) (*View, error) {
 	view := &View{Which: which, Schema: &v1alpha1.PtahSchema{}}
 	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, view.Schema)
@@ -65,14 +69,73 @@ func Fetch(ctx context.Context, reader client.Reader, namespace, name string, wh
 	if err != nil {
 		return nil, err
 	}
-	view.Plan, view.Data, err = plan.Read(ctx, reader, namespace, want.reference)
-	if err != nil {
-		return nil, err
-	}
-	if err := view.verify(want); err != nil {
-		return nil, fmt.Errorf("plan %s is not the one that PtahSchema %q names: %w", view.Plan.Name, name, err)
+	if err := view.load(ctx, reader, want); err != nil {
+		return nil, errors.Join(err, view.Close())
 	}
 	return view, nil
+}
+
+// Close forgets the bytes.
+func (v *View) Close() error {
+	if v.bytes == nil {
+		return nil
+	}
+	return v.bytes.Close()
+}
+
+func (v *View) load(ctx context.Context, reader client.Reader, want expected) error {
+	namespace, name := v.Schema.Namespace, want.reference.Name
+	manifest, err := plan.Open(ctx, reader, namespace, want.reference)
+	if err != nil {
+		return v.unusable(want, err)
+	}
+	v.Plan = manifest
+	if err := v.verifyManifest(want); err != nil {
+		return fmt.Errorf("plan %s is not the one that PtahSchema %q names: %w", name, v.Schema.Name, err)
+	}
+	if v.bytes, err = newSpool(manifest.Spec.Size); err != nil {
+		return err
+	}
+	if err := plan.Copy(ctx, reader, manifest, v.bytes); err != nil {
+		return v.unusable(want, err)
+	}
+	if err := v.scan(); err != nil {
+		return fmt.Errorf("plan %s is not the one that PtahSchema %q names: its bytes are not a plan: %w", name, v.Schema.Name, err)
+	}
+	if err := v.verifyBytes(); err != nil {
+		return fmt.Errorf("plan %s is not the one that PtahSchema %q names: %w", name, v.Schema.Name, err)
+	}
+	return nil
+}
+
+// unusable says what to do about a plan that is not whole. What could not be read is the API server's own error.
+func (v *View) unusable(want expected, err error) error {
+	if !apierrors.IsNotFound(err) && !errors.Is(err, plan.ErrAltered) {
+		return err
+	}
+	if v.Which == Applied {
+		return fmt.Errorf("the plan that was applied last cannot be shown, because it is not stored as it was: %w", err)
+	}
+	return fmt.Errorf("the plan cannot be shown, approved or applied, because it is not stored as it was: %w; delete PtahSchemaPlan %s in namespace %s, and the next refresh stores it anew", err, want.reference.Name, v.Schema.Namespace)
+}
+
+// scan reads the bytes once from beginning to end.
+func (v *View) scan() error {
+	header, err := report.ScanPlan(v.bytes.Open(), v.bytes.Open(), func(s *report.Statement) error {
+		v.count++
+		if s.Severity == report.SeverityDestructive {
+			v.destructive = append(v.destructive, v.count)
+		}
+		return nil
+	})
+	v.Header = header
+	return err
+}
+
+// each visits the statements of a verified plan in order. What a statement points to is overwritten by the next.
+func (v *View) each(visit func(*report.Statement) error) error {
+	_, err := report.ScanPlan(v.bytes.Open(), v.bytes.Open(), visit)
+	return err
 }
 
 func wanted(schema *v1alpha1.PtahSchema, which Which) (expected, error) {
@@ -101,42 +164,40 @@ func phaseWord(schema *v1alpha1.PtahSchema) string {
 	return string(schema.Status.Phase)
 }
 
-// verify goes on where plan.Read ends: the plan is consistent in itself; is it the schema's, and does its manifest say
-// of its bytes what they say?
-func (v *View) verify(want expected) error {
+// verifyManifest goes on where plan.Open ends: the plan is consistent in itself; is it the schema's?
+func (v *View) verifyManifest(want expected) error {
 	spec := &v.Plan.Spec
 	owner := metav1.GetControllerOf(v.Plan)
-	if owner == nil || owner.UID != v.Schema.UID || spec.SchemaRef.UID != string(v.Schema.UID) {
+	switch {
+	case owner == nil || owner.UID != v.Schema.UID || spec.SchemaRef.UID != string(v.Schema.UID):
 		return errors.New("it belongs to another PtahSchema")
-	}
-	if string(spec.Fingerprint) != want.fingerprint {
+	case string(spec.Fingerprint) != want.fingerprint:
 		return fmt.Errorf("its fingerprint is %s, and the status says %s", spec.Fingerprint, want.fingerprint)
-	}
-	if want.contentDigest != "" && string(spec.ContentDigest) != want.contentDigest {
+	case want.contentDigest != "" && string(spec.ContentDigest) != want.contentDigest:
 		return fmt.Errorf("its content digest is %s, and the status says %s", spec.ContentDigest, want.contentDigest)
 	}
-	document, err := report.DecodePlan(v.Data)
-	if err != nil {
-		return fmt.Errorf("its bytes are not a plan: %w", err)
-	}
-	v.Document = document
-	changes := make([]string, 0, len(document.PrivilegeChanges))
-	for _, change := range document.PrivilegeChanges {
+	return nil
+}
+
+// verifyBytes asks whether the manifest says of the bytes what they say.
+func (v *View) verifyBytes() error {
+	spec, header := &v.Plan.Spec, v.Header
+	changes := make([]string, 0, len(header.PrivilegeChanges))
+	for _, change := range header.PrivilegeChanges {
 		changes = append(changes, string(change))
 	}
 	recorded := make([]string, 0, len(spec.PrivilegeChanges))
 	for _, change := range spec.PrivilegeChanges {
 		recorded = append(recorded, string(change))
 	}
-	slices.Sort(recorded)
 	switch {
-	case document.Dialect != spec.Dialect:
-		return fmt.Errorf("its bytes are for %s and its manifest says %s", document.Dialect, spec.Dialect)
-	case document.FromFingerprint != string(spec.ActualStateFingerprint) || document.ToFingerprint != string(spec.DesiredStateFingerprint):
+	case header.Dialect != spec.Dialect:
+		return fmt.Errorf("its bytes are for %s and its manifest says %s", header.Dialect, spec.Dialect)
+	case header.FromFingerprint != string(spec.ActualStateFingerprint) || header.ToFingerprint != string(spec.DesiredStateFingerprint):
 		return errors.New("its bytes lead from or to another state than its manifest says")
-	case len(document.Statements) != int(spec.StatementCount):
-		return fmt.Errorf("its bytes hold %d statements and its manifest says %d", len(document.Statements), spec.StatementCount)
-	case document.Destructive && !spec.Destructive:
+	case v.count != int(spec.StatementCount):
+		return fmt.Errorf("its bytes hold %d statements and its manifest says %d", v.count, spec.StatementCount)
+	case header.Destructive && !spec.Destructive:
 		return errors.New("its bytes are destructive and its manifest says that they are not")
 	case !containsAll(recorded, changes):
 		return errors.New("its bytes change privileges that its manifest does not name")

@@ -1,6 +1,7 @@
 package planview
 
 import (
+	"bufio"
 	"io"
 	"strings"
 
@@ -10,18 +11,18 @@ import (
 // SQL writes the statements alone, each as stored and terminated once, so that the engine's own client reads them as
 // they are: psql by itself, mysql by a delimiter of its own around a body with semicolons.
 func (v *View) SQL(w io.Writer) error {
-	var out strings.Builder
-	for _, statement := range v.Document.Statements {
-		if v.Document.Dialect == report.DialectMySQL && strings.Contains(strings.TrimRight(statement.SQL, "; \t\r\n"), ";") {
-			delimited(&out, statement.SQL)
-			continue
+	out := bufio.NewWriter(w)
+	err := v.each(func(s *report.Statement) error {
+		if v.Header.Dialect == report.DialectMySQL && strings.Contains(strings.TrimRight(s.SQL, "; \t\r\n"), ";") {
+			return delimited(out, s.SQL)
 		}
-		out.WriteString(statement.SQL)
-		out.WriteString(terminator(statement.SQL))
-		out.WriteByte('\n')
+		_, err := out.WriteString(s.SQL + terminator(s.SQL) + "\n")
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	_, err := io.WriteString(w, out.String())
-	return err
+	return out.Flush()
 }
 
 // terminator ends a statement without becoming a part of a comment in its last line.
@@ -37,16 +38,17 @@ func terminator(sql string) string {
 }
 
 // delimited writes a statement between lines that the mysql client takes for itself.
-func delimited(out *strings.Builder, sql string) {
+func delimited(out *bufio.Writer, sql string) error {
 	delimiter := "//"
 	for strings.Contains(sql, delimiter) {
 		delimiter += "/"
 	}
-	out.WriteString("DELIMITER " + delimiter + "\n" + sql + "\n" + delimiter + "\nDELIMITER ;\n")
+	_, err := out.WriteString("DELIMITER " + delimiter + "\n" + sql + "\n" + delimiter + "\nDELIMITER ;\n")
+	return err
 }
 
 // JSON writes the stored document byte for byte.
 func (v *View) JSON(w io.Writer) error {
-	_, err := w.Write(v.Data)
+	_, err := io.Copy(w, v.bytes.Open())
 	return err
 }

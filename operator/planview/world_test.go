@@ -62,7 +62,7 @@ func mysqlDocument() report.Plan {
 	return document
 }
 
-func newWorld(t *testing.T, document report.Plan, chunkSize int) *world {
+func newWorld(t testing.TB, document report.Plan, chunkSize int) *world {
 	t.Helper()
 	data, err := report.EncodePlan(document)
 	if err != nil {
@@ -92,7 +92,7 @@ func newWorld(t *testing.T, document report.Plan, chunkSize int) *world {
 }
 
 // store completes a manifest, so that it is consistent in itself, and makes everything around it.
-func (w *world) store(t *testing.T, spec v1alpha1.PtahSchemaPlanSpec, pieces [][]byte) {
+func (w *world) store(t testing.TB, spec v1alpha1.PtahSchemaPlanSpec, pieces [][]byte) {
 	t.Helper()
 	fingerprint, err := plan.Fingerprint(spec)
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *world) store(t *testing.T, spec v1alpha1.PtahSchemaPlanSpec, pieces [][
 	}
 }
 
-func (w *world) reader(t *testing.T) client.Reader {
+func (w *world) reader(t testing.TB) client.Reader {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

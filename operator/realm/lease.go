@@ -51,6 +51,9 @@ type Request struct {
 	// ExpectedEpoch is the epoch under which the caller believes to hold the Lease. Empty adopts whatever epoch the
 	// Lease has under this holder, or begins one.
 	ExpectedEpoch string
+	// NewEpoch is the epoch of a hold that begins, where the caller wrote it down beforehand; empty makes one. Only a
+	// caller that did nothing under it yet may ask for it again.
+	NewEpoch string
 	// Duration is rounded up to whole seconds, MinDuration to MaxDuration.
 	Duration time.Duration
 }
@@ -154,9 +157,12 @@ func (l *Leases) decide(name string, lease *coordinationv1.Lease, request Reques
 
 // begin starts a new epoch.
 func (l *Leases) begin(lease *coordinationv1.Lease, request Request, now time.Time) (Grant, *coordinationv1.Lease, error) {
-	epoch, err := NewEpoch(l.Random)
-	if err != nil {
-		return Grant{}, nil, fmt.Errorf("acquire realm Lease %s: %w", lease.Name, err)
+	epoch := request.NewEpoch
+	if epoch == "" {
+		var err error
+		if epoch, err = NewEpoch(l.Random); err != nil {
+			return Grant{}, nil, fmt.Errorf("acquire realm Lease %s: %w", lease.Name, err)
+		}
 	}
 	lease.Spec.AcquireTime = &metav1.MicroTime{Time: now}
 	if lease.ResourceVersion != "" {

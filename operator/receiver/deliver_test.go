@@ -3,6 +3,7 @@ package receiver
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 
 	"ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/operator/operation/result"
+	"ptah.run/ptah/operator/plan/report"
 	"ptah.run/ptah/operator/receiver/delivery"
 )
 
@@ -91,6 +93,44 @@ func TestALargeResultIsStoredInChunksAndCountsOnlyWhenComplete(t *testing.T) {
 	document, err := Load(context.Background(), w.client, "shop", publication)
 	if err != nil || len(document.PlanBytes) < 900<<10 {
 		t.Errorf("loaded %v", err)
+	}
+}
+
+func TestTheLargestPlanIsDeliveredStoredAndServedAndOneByteMoreIsNot(t *testing.T) {
+	largest := planOf(t, v1alpha1.MaxPlanBytes-len(planOf(t, 1))+1)
+	if len(largest) != v1alpha1.MaxPlanBytes {
+		t.Fatalf("the plan has %d bytes", len(largest))
+	}
+	w := newWorld(t, delivery.OperationRefresh)
+	body, err := result.Encode(w.refreshOf(largest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response := w.put(body); response.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", response.Code, response.Body)
+	}
+	document, err := Load(context.Background(), w.client, "shop", delivery.Publication(w.id))
+	if err != nil || !bytes.Equal(document.PlanBytes, largest) {
+		t.Fatalf("the largest plan does not come back: %v", err)
+	}
+
+	apply := newWorld(t, delivery.OperationApply)
+	apply.publish(t, document.PlanBytes)
+	response := apply.ask(http.MethodGet, apply.planPath(), nil)
+	if response.Code != http.StatusOK || !bytes.Equal(response.Body.Bytes(), largest) {
+		t.Errorf("the largest plan is not served: status %d, %d bytes", response.Code, response.Body.Len())
+	}
+
+	// One byte more: no runner can write it, and a receiver that gets it nevertheless refuses it.
+	more := bytes.Replace(largest, []byte("xx'"), []byte("xxx'"), 1)
+	if _, err := result.Encode(w.refreshOf(more)); err == nil || !strings.Contains(err.Error(), "larger than 8388608 bytes") {
+		t.Errorf("a runner writes a plan of %d bytes: %v", len(more), err)
+	}
+	forged := bytes.Replace(body, []byte(base64.StdEncoding.EncodeToString(largest)), []byte(base64.StdEncoding.EncodeToString(more)), 1)
+	forged = bytes.Replace(forged, []byte(report.Digest(largest)), []byte(report.Digest(more)), 1)
+	refusing := newWorld(t, delivery.OperationRefresh)
+	if response := refusing.put(forged); response.Code != http.StatusUnprocessableEntity || !strings.Contains(response.Body.String(), "larger than 8388608 bytes") || len(refusing.records()) != 0 {
+		t.Errorf("status %d: %s, %d records", response.Code, response.Body, len(refusing.records()))
 	}
 }
 

@@ -40,22 +40,35 @@ func (e *InvalidResultError) Error() string {
 // request for a result of at most 256 KiB, otherwise two and one per 512 KiB. The error is ErrNoResult, an
 // *InvalidResultError, or that of a read.
 func Load(ctx context.Context, reader client.Reader, namespace, publication string) (*result.Document, error) {
+	document, _, err := LoadWithIdentity(ctx, reader, namespace, publication)
+	return document, err
+}
+
+// LoadWithIdentity does what Load does, and says which Pod delivered the result.
+func LoadWithIdentity(ctx context.Context, reader client.Reader, namespace, publication string) (*result.Document, Identity, error) {
 	l := loader{ctx: ctx, reader: reader, namespace: namespace, publication: publication}
 	complete, err := l.record(completeName(publication), v1alpha1.ResultComplete)
 	if apierrors.IsNotFound(err) {
-		return nil, ErrNoResult
+		return nil, Identity{}, ErrNoResult
 	}
 	if err != nil {
-		return nil, err
+		return nil, Identity{}, err
 	}
 	m, err := decodeManifest(complete.Spec.Data)
 	if err != nil {
-		return nil, l.invalid("the complete record: %v", err)
+		return nil, Identity{}, l.invalid("the complete record: %v", err)
 	}
 	if delivery.Publication(m.Identity) != publication || m.Identity.Namespace != namespace {
-		return nil, l.invalid("the complete record belongs to another operation")
+		return nil, Identity{}, l.invalid("the complete record belongs to another operation")
 	}
+	document, err := l.document(m)
+	return document, m.Identity, err
+}
+
+// document reads the bytes that a complete record holds or names.
+func (l *loader) document(m *manifest) (*result.Document, error) {
 	body := m.Inline
+	var err error
 	if len(body) == 0 {
 		if body, err = l.chunks(m); err != nil {
 			return nil, err

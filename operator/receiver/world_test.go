@@ -219,19 +219,34 @@ func (w *world) document(t *testing.T) []byte {
 	return data
 }
 
-// largeDocument is a valid refresh whose plan needs several chunks.
-func (w *world) largeDocument(t *testing.T) []byte {
+// planOf is a plan with a literal of so many bytes.
+func planOf(t *testing.T, size int) []byte {
 	t.Helper()
 	p := report.Plan{
 		FormatVersion: 1, Dialect: report.DialectPostgreSQL, ServerMajor: "17", TransactionMode: report.TransactionFile,
 		FromFingerprint: digest("3"), ToFingerprint: digest("4"),
-		Statements: []report.Statement{{SQL: "SELECT '" + strings.Repeat("x", 900<<10) + "'", Kind: "SELECT", Severity: report.SeveritySafe, LockClass: "none", RewriteRisk: report.RewriteNone}},
+		Statements: []report.Statement{{SQL: "SELECT '" + strings.Repeat("x", size) + "'", Kind: "SELECT", Severity: report.SeveritySafe, LockClass: "none", RewriteRisk: report.RewriteNone}},
 	}
 	p.Summarise()
 	data, err := report.EncodePlan(p)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return data
+}
+
+// largeDocument is a valid refresh whose plan needs several chunks.
+func (w *world) largeDocument(t *testing.T) []byte {
+	t.Helper()
+	encoded, err := result.Encode(w.refreshOf(planOf(t, 900<<10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
+}
+
+// refreshOf is a refresh that found a plan.
+func (w *world) refreshOf(data []byte) *result.Document {
 	d := &result.Document{
 		ProtocolVersion: result.ProtocolVersion, Operation: w.id.Operation, OperationID: w.id.OperationID,
 		Resolve: &report.Resolve{Outcome: report.OutcomeFound}, Verify: &report.Verify{Outcome: report.OutcomeFound}, Observe: &report.Drift{},
@@ -241,11 +256,7 @@ func (w *world) largeDocument(t *testing.T) []byte {
 	for _, name := range []result.StepName{result.StepResolve, result.StepVerify, result.StepFetch, result.StepObserve, result.StepPlan} {
 		d.Steps = append(d.Steps, result.Step{Name: name, StartedAt: start, FinishedAt: start})
 	}
-	encoded, err := result.Encode(d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return encoded
+	return d
 }
 
 // ask is one request; edit spoils it.
@@ -294,11 +305,17 @@ func (w *world) records() []v1alpha1.PtahResultRecord {
 // publishPlan stores a plan of one chunk and lets the claim name it.
 func (w *world) publishPlan(t *testing.T) []byte {
 	t.Helper()
+	data := []byte(`{"a":"plan"}` + "\n")
+	w.publish(t, data)
+	return data
+}
+
+func (w *world) publish(t *testing.T, data []byte) {
+	t.Helper()
 	var schema v1alpha1.PtahSchema
 	if err := w.client.Get(context.Background(), client.ObjectKey{Namespace: "shop", Name: "orders"}, &schema); err != nil {
 		t.Fatal(err)
 	}
-	data := []byte(`{"a":"plan"}` + "\n")
 	store := plan.Store{Writer: w.client, Reader: w.client}
 	stored, err := store.Publish(context.Background(), &schema, v1alpha1.PtahSchemaPlanSpec{
 		ArtifactDigest: v1alpha1.Digest(digest("5")), CoordinationDigest: v1alpha1.Digest(digest("6")), TargetIdentityDigest: v1alpha1.Digest(digest("7")),
@@ -312,5 +329,4 @@ func (w *world) publishPlan(t *testing.T) []byte {
 	change(w, &v1alpha1.PtahSchema{}, "orders", func(s *v1alpha1.PtahSchema) {
 		s.Status.ActiveOperation.PlanRef = &v1alpha1.ImmutableObjectReference{Name: stored.Name, UID: string(stored.UID)}
 	})
-	return data
 }

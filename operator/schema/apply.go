@@ -84,7 +84,7 @@ func (p *pass) claimApply(ctx context.Context, approval *ptahv1.PtahSchemaApprov
 			Name: approval.Name, UID: string(approval.UID), Approver: approval.Spec.Approver, ApprovedAt: approval.Spec.ApprovedAt,
 		}
 		p.Metrics.Approval(telemetry.FamilySchema, telemetry.OutcomeAccepted)
-		p.inform("ApprovalAccepted", "Apply", "Approval %s by %s authorises plan %s once.", approval.Name, approval.Spec.Approver.Username, current.Name)
+		p.inform(ptahv1.EventApprovalAccepted, "Apply", "Approval %s by %s authorises plan %s once.", approval.Name, approval.Spec.Approver.Username, current.Name)
 	}
 	if err := p.persist(ctx); err != nil {
 		return stop(), err
@@ -95,7 +95,7 @@ func (p *pass) claimApply(ctx context.Context, approval *ptahv1.PtahSchemaApprov
 // invalidatePolicy retires a plan whose artifact was verified under a policy that is gone or changed.
 func (p *pass) invalidatePolicy() (decision, error) {
 	message := "The verification policy changed since the artifact was verified."
-	p.warn("VerificationPolicyInvalidated", "Apply", "%s", message)
+	p.warn(ptahv1.EventVerificationPolicyChanged, "Apply", "%s", message)
 	p.retirePlan(message)
 	p.set(ptahv1.ConditionArtifactVerified, no, ptahv1.ReasonPolicyChanged, message)
 	p.set(ptahv1.ConditionPlanReady, unknown, ptahv1.ReasonPolicyChanged, message)
@@ -134,25 +134,27 @@ func (p *pass) applyClaim(in inputs, approval *ptahv1.PtahSchemaApproval) (*ptah
 		return nil, err
 	}
 	claim.JobName = operation.JobName(p.schema.Name, string(p.schema.UID), claim)
-	return claim, nil
+	claim.LeaseEpoch, err = realm.NewEpoch(p.Random)
+	return claim, err
 }
 
-// dispatchApply goes from the claim to the Job. Every durable boundary is its own write, in this order: Lease epoch,
-// approval consumed, dispatch mark, create, Job UID. It continues wherever an earlier pass ended before the mark.
+// dispatchApply goes from the claim to the Job. Every durable boundary is its own write, in this order: the Lease under
+// the epoch that the claim names, approval consumed, dispatch mark, create, Job UID. It continues wherever an earlier
+// pass ended before the mark.
 func (p *pass) dispatchApply(ctx context.Context, approval *ptahv1.PtahSchemaApproval) (decision, error) {
 	claim := p.claim()
 	grant, err := p.Leases.Acquire(ctx, realm.Request{
-		Digest: claim.CoordinationDigest, Holder: p.holder(), ExpectedEpoch: claim.LeaseEpoch,
+		Digest: claim.CoordinationDigest, Holder: p.holder(), NewEpoch: claim.LeaseEpoch,
 		Duration: time.Duration(claim.LeaseDurationSeconds) * time.Second,
 	})
 	if err != nil {
 		return stop(), err
 	}
 	if !grant.Held {
-		return wakeAfter(grant.RetryAfter), nil
+		return p.awaitTurn(ctx, grant.RetryAfter), nil
 	}
 	if claim.LeaseEpoch != grant.Epoch {
-		// Nothing was dispatched yet, so that another epoch is as good.
+		// The Lease was held already. Nothing was dispatched yet, so that another epoch is as good.
 		claim.LeaseEpoch = grant.Epoch
 		if err := p.persist(ctx); err != nil {
 			return stop(), err
@@ -206,7 +208,7 @@ func consumedBy(approval *ptahv1.PtahSchemaApproval, claim *ptahv1.ActiveOperati
 
 // revoke retires an undispatched claim whose approval does not hold any more.
 func (p *pass) revoke(ctx context.Context, approval string) (decision, bool, error) {
-	p.warn("ApprovalRevoked", "Apply", "Approval %s stopped being valid before anything was dispatched.", approval)
+	p.warn(ptahv1.EventApprovalRevoked, "Apply", "Approval %s stopped being valid before anything was dispatched.", approval)
 	d, err := p.retireApply(ctx)
 	return d, false, err
 }
@@ -255,7 +257,7 @@ func (p *pass) createApply(ctx context.Context) (decision, error) {
 func (p *pass) adoptApplyJob(ctx context.Context, uid string) (decision, error) {
 	claim := p.claim()
 	claim.JobUID = uid
-	p.inform("OperationStarted", "Apply", "Job %s applies plan %s.", claim.JobName, claim.PlanRef.Name)
+	p.inform(ptahv1.EventOperationStarted, "Apply", "Job %s applies plan %s.", claim.JobName, claim.PlanRef.Name)
 	if err := p.persist(ctx); err != nil {
 		return stop(), err
 	}
@@ -271,7 +273,7 @@ func (p *pass) withdraw(ctx context.Context, cause error) (decision, error) {
 	message := join(sentence("The API server refused the Apply Job, nothing was started: "+cause.Error()), fmt.Sprintf("It is tried again every %s.", retry))
 	before, already := conditionIs(p.schema, ptahv1.ConditionReconciliationFailed, yes)
 	if !already || before.Reason != string(ptahv1.ReasonPodAdmissionRefused) {
-		p.warn("PodAdmissionRefused", "Apply", "%s", message)
+		p.warn(ptahv1.EventPodAdmissionRefused, "Apply", "%s", message)
 	}
 	p.set(ptahv1.ConditionReconciliationFailed, yes, ptahv1.ReasonPodAdmissionRefused, message)
 	p.Metrics.Failed(telemetry.FamilySchema, "apply", telemetry.CategoryInfrastructure)

@@ -20,6 +20,7 @@ import (
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/operator/operation/result"
 	"ptah.run/ptah/operator/plan/report"
+	"ptah.run/ptah/operator/realm"
 )
 
 // awaiting brings a new resource to a plan that waits for an approval.
@@ -132,9 +133,9 @@ func TestASchemaConvergesFromAnEmptyDatabaseAfterAnApproval(t *testing.T) {
 		}
 		requests := w.take()
 		sameRequests(t, requests,
-			"get PtahSchema", "get ConfigMap", "patch PtahSchema", "update PtahSchema/status", "update Lease", "update PtahSchema/status",
+			"get PtahSchema", "get ConfigMap", "patch PtahSchema", "update PtahSchema/status", "update Lease",
 			"update PtahSchemaApproval/status", "update PtahSchema/status", "create Job apply", "update PtahSchema/status",
-			"get PtahSchema", "update Lease", "get PtahResultRecord", "update PtahSchema/status", "create Job refresh",
+			"get PtahSchema", "update Lease", "get PtahResultRecord", "list Pod", "update PtahSchema/status", "create Job refresh",
 			"get PtahSchema", "get PtahResultRecord", "update PtahSchema/status", "deletecollection PtahResultRecord", "update Lease", "patch PtahSchema")
 		events := w.events.take()
 		if !slices.Equal(events, []string{"ApprovalAccepted", "OperationStarted", "OperationCompleted"}) {
@@ -611,16 +612,27 @@ func TestAnApprovalOneSecondBeforeTheDeadlineIsUsed(t *testing.T) {
 }
 
 func TestAPolicyThatChangedSinceThePlanRetiresIt(t *testing.T) {
+	for name, edit := range map[string]func(*testing.T, *world, *corev1.ConfigMap){
+		"another content": policyChanges["another content"],
+		"the same content in another object": func(t *testing.T, w *world, policy *corev1.ConfigMap) {
+			if err := w.base.Delete(context.Background(), policy); err != nil {
+				t.Fatal(err)
+			}
+			w.create(newPolicy())
+		},
+	} {
+		t.Run(name, func(t *testing.T) { policyRetiresPlan(t, edit) })
+	}
+}
+
+func policyRetiresPlan(t *testing.T, edit func(*testing.T, *world, *corev1.ConfigMap)) {
 	w := newWorld(t)
 	r := awaiting(t, w)
 	config := &corev1.ConfigMap{}
 	if err := w.base.Get(context.Background(), client.ObjectKey{Namespace: w.namespace, Name: policyName}, config); err != nil {
 		t.Fatal(err)
 	}
-	config.Data["policy.yaml"] = "version: 1\nrequire_signature: true\n"
-	if err := w.base.Update(context.Background(), config); err != nil {
-		t.Fatal(err)
-	}
+	edit(t, w, config)
 	w.approve("first")
 	w.mustPass(r)
 	s := w.get()
@@ -682,6 +694,32 @@ func TestAStartedDispatchFinishesWhenTheManagerIsToldToStop(t *testing.T) {
 	if claim := w.get().Status.ActiveOperation; claim == nil || claim.JobUID == "" || !marked {
 		t.Errorf("the dispatch was not finished: %+v", claim)
 	}
+}
+
+func TestAnApplyThatWaitsForItsTurnSaysSoAndUsesNothingUp(t *testing.T) {
+	w := newWorld(t)
+	r := awaiting(t, w)
+	rival := &realm.Leases{Client: w.base, Namespace: w.coordination, Clock: w.clock, Random: strings.NewReader(strings.Repeat("x", 64))}
+	if _, err := rival.Acquire(context.Background(), realm.Request{Digest: w.get().Status.Target.CoordinationDigest, Holder: realm.Holder("rival"), Duration: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	w.approve("first")
+	w.mustPass(r)
+	s := w.get()
+	expect(t, s, ptahv1.PhaseApplying, map[string]string{"Ready": "False/TargetBusy", "Reconciling": "True/TargetBusy"})
+	if claim := s.Status.ActiveOperation; claim.DispatchStarted || s.Status.TargetBusySince == nil || w.approvalCondition("first", ptahv1.ConditionConsumed) != "" {
+		t.Errorf("something was used up: %+v", claim)
+	}
+	w.take()
+	w.mustPass(r)
+	sameRequests(t, w.take(), "get PtahSchema", "get ConfigMap", "get PtahSchemaApproval", "get Lease")
+	w.clock.Step(time.Minute)
+	w.mustPass(r)
+	claim := w.get().Status.ActiveOperation
+	if _, epoch := w.leaseHolder(); !claim.DispatchStarted || claim.JobUID == "" || claim.LeaseEpoch != epoch || epoch != s.Status.ActiveOperation.LeaseEpoch {
+		t.Errorf("the claim is under epoch %s, the Lease under %s", claim.LeaseEpoch, epoch)
+	}
+	expect(t, w.get(), ptahv1.PhaseApplying, map[string]string{"Ready": "False/ApprovedPlan"})
 }
 
 func TestARevokedApprovalRetiresAnUndispatchedClaim(t *testing.T) {

@@ -246,6 +246,34 @@ func TestAConflictEndsTheRetriesOfAFailure(t *testing.T) {
 	}
 }
 
+// What holds a resource also ends the retries of a failure, and says so.
+func TestARefusalByRealmOrEngineEndsTheRetriesOfAFailure(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*ptahv1.PtahSchema)
+		want   string
+	}{
+		"a realm that does not exist": {func(s *ptahv1.PtahSchema) { s.Spec.Target.RealmRef.Name = "other" }, "RealmNotAuthorized"},
+		"an engine without an implementation": {func(s *ptahv1.PtahSchema) {
+			s.Spec.Target.Engine, s.Spec.Target.CoordinationKey, s.Spec.Target.RealmRef = "Oracle", "orders", nil
+		}, "UnsupportedEngine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.grantRealm(ptahv1.EnginePostgreSQL, ptahv1.RealmExclusive, testNamespace)
+			w.create(newSchema(inRealm))
+			r := w.reconciler()
+			w.broken = &result.Error{Code: result.ErrorPtah, Message: "Observe failed", Problem: &report.Problem{Code: report.CodeConnection, Message: "away"}}
+			w.refreshed(r)
+			w.change(test.change)
+			w.mustPass(r)
+			expect(t, w.get(), ptahv1.PhaseBlocked, map[string]string{"Ready": "False/" + test.want, "ReconciliationFailed": "Unknown/" + test.want})
+			if attempts := w.get().Status.FailedAttempts; attempts != 0 {
+				t.Errorf("%d attempts are still counted", attempts)
+			}
+		})
+	}
+}
+
 func TestARealmThatDoesNotAdmitTheResourceBlocksItUntilItDoes(t *testing.T) {
 	for name, test := range map[string]struct {
 		grant func(*world)
@@ -353,6 +381,7 @@ func TestTwoNamespacesShareOneDatabaseOnlyInTurns(t *testing.T) {
 	if answer.RequeueAfter == 0 || answer.RequeueAfter > 5*time.Second {
 		t.Errorf("the other waits for %s", answer.RequeueAfter)
 	}
+	expect(t, w.getOther(other), ptahv1.PhasePending, map[string]string{"Ready": "False/TargetBusy", "Reconciling": "True/TargetBusy"})
 	w.runPods()
 	w.mustPass(r)
 	w.mustPassOther(r, other)

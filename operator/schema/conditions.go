@@ -38,6 +38,9 @@ var owned = []struct {
 	{ptahv1.ConditionReconciliationFailed, nil},
 }
 
+// busyMessage names nobody, because the other resource may be in a namespace that the reader may not see.
+const busyMessage = "Another resource works on this database; this one waits for its turn."
+
 // situation is the one answer to "what is going on", from which phase and all summarising conditions follow.
 type situation struct {
 	phase   ptahv1.Phase
@@ -102,6 +105,9 @@ func applyRule(schema *ptahv1.PtahSchema) (situation, bool) {
 	s := situation{phase: ptahv1.PhaseApplying, reason: ptahv1.ReasonApprovedPlan, message: "The plan is being applied.", progressing: true}
 	if failed, ok := conditionIs(schema, ptahv1.ConditionReconciliationFailed, yes); ok && claim.RetryNotBefore != nil && !claim.DispatchStarted {
 		s.reason, s.message = ptahv1.Reason(failed.Reason), failed.Message
+	}
+	if schema.Status.TargetBusySince != nil {
+		s.reason, s.message = ptahv1.ReasonTargetBusy, busyMessage
 	}
 	return s, true
 }
@@ -174,7 +180,11 @@ func unreadRule(schema *ptahv1.PtahSchema) (situation, bool) {
 	if schema.Status.ActiveOperation != nil {
 		return situation{phase: ptahv1.PhaseRefreshing, reason: ptahv1.ReasonRefreshing, message: "Artifact and database are being read.", progressing: true}, true
 	}
-	return situation{phase: ptahv1.PhasePending, reason: ptahv1.ReasonNotYetKnown, message: "Artifact and database were not read yet for this generation.", progressing: true}, true
+	s := situation{phase: ptahv1.PhasePending, reason: ptahv1.ReasonNotYetKnown, message: "Artifact and database were not read yet for this generation.", progressing: true}
+	if schema.Status.TargetBusySince != nil {
+		s.reason, s.message = ptahv1.ReasonTargetBusy, busyMessage
+	}
+	return s, true
 }
 
 func refusedRule(schema *ptahv1.PtahSchema) (situation, bool) {
@@ -244,7 +254,11 @@ func readyCondition(_ *ptahv1.PtahSchema, s situation) (metav1.ConditionStatus, 
 	return truth(s.ready), s.reason, s.message
 }
 
-func reconcilingCondition(_ *ptahv1.PtahSchema, s situation) (metav1.ConditionStatus, ptahv1.Reason, string) {
+// reconcilingCondition says also of a resource whose evidence stands that it waits to read the database again.
+func reconcilingCondition(schema *ptahv1.PtahSchema, s situation) (metav1.ConditionStatus, ptahv1.Reason, string) {
+	if schema.Status.TargetBusySince != nil && !s.stalled {
+		return yes, ptahv1.ReasonTargetBusy, busyMessage
+	}
 	return truth(s.progressing), s.reason, s.message
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,7 +54,7 @@ func (p *pass) markStale(ctx context.Context, approval *ptahv1.PtahSchemaApprova
 		return client.IgnoreNotFound(err)
 	}
 	p.Metrics.Approval(telemetry.FamilySchema, telemetry.OutcomeStale)
-	p.Events.Eventf(approval, p.schema, "Warning", "ApprovalStale", "Approve", "%s", message)
+	p.Events.Eventf(approval, p.schema, corev1.EventTypeWarning, string(ptahv1.EventApprovalStale), "Approve", "%s", message)
 	return nil
 }
 

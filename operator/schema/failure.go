@@ -35,7 +35,7 @@ func (f *failure) category() string {
 		return telemetry.CategoryConfiguration
 	case ptahv1.ReasonConnectionFailed, ptahv1.ReasonPodAdmissionRefused:
 		return telemetry.CategoryInfrastructure
-	case ptahv1.ReasonPolicyChanged, ptahv1.ReasonInputsChanged, ptahv1.ReasonStalePlan:
+	case ptahv1.ReasonPolicyChanged, ptahv1.ReasonStalePlan:
 		return telemetry.CategoryStaleInput
 	}
 	return telemetry.CategoryOperation

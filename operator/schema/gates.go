@@ -22,6 +22,9 @@ func (p *pass) fence(context.Context) (decision, error) {
 	if status.PendingObservation != nil {
 		versions = append(versions, status.PendingObservation.Plan.ControllerStateVersion)
 	}
+	if status.Applied != nil {
+		versions = append(versions, status.Applied.ControllerStateVersion)
+	}
 	for _, version := range versions {
 		if version > ptahv1.ControllerStateVersion || version < 0 {
 			return stop(), fmt.Errorf("controller state version %d: %w", version, errStoredByNewer)
@@ -78,12 +81,12 @@ func (p *pass) binding(context.Context) (decision, error) {
 func (p *pass) retireEpoch() {
 	status := &p.schema.Status
 	if claim := status.ActiveOperation; claim != nil && claim.DispatchStarted {
-		p.oweProof(ptahv1.OutcomeUnknown, "", claim.ExecutionNotAfter, nil)
+		p.oweProof(ended{outcome: ptahv1.OutcomeUnknown, after: executionEnd(claim)})
 	} else if claim != nil {
 		p.clearClaim()
 	}
 	message := "The executor changed; what was read and planned before authorises nothing any more."
-	p.warn("ExecutionBindingChanged", "Retire", "%s", message)
+	p.warn(ptahv1.EventExecutionBindingChanged, "Retire", "%s", message)
 	p.retirePlan(message)
 	status.Converged = nil
 	status.RefreshedGeneration = 0
@@ -96,7 +99,7 @@ func (p *pass) retireEpoch() {
 // retirePlan forgets the current plan. Its approvals become stale in the approval step.
 func (p *pass) retirePlan(why string) {
 	if current := p.schema.Status.Plan; current != nil {
-		p.warn("PlanStale", "Retire", "Plan %s is no longer current: %s", current.Name, why)
+		p.warn(ptahv1.EventPlanStale, "Retire", "Plan %s is no longer current: %s", current.Name, why)
 		p.schema.Status.Plan = nil
 	}
 }

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
@@ -34,7 +35,7 @@ func (p *pass) superviseApply(ctx context.Context, claim *ptahv1.ActiveOperation
 	if (!grant.Held || grant.ContinuityLost) && !claim.LeaseContinuityLost {
 		// Whatever the Job says, somebody else may have worked on the database meanwhile.
 		p.claim().LeaseContinuityLost = true
-		p.warn("LeaseContinuityLost", "Apply", "The database was not reserved without a gap during the Apply; its result does not count.")
+		p.warn(ptahv1.EventLeaseContinuityLost, "Apply", "The database was not reserved without a gap during the Apply; its result does not count.")
 		if err := p.persist(ctx); err != nil {
 			return stop(), err
 		}
@@ -107,27 +108,39 @@ func (p *pass) findApply(ctx context.Context, claim *ptahv1.ActiveOperationStatu
 	if p.now.Before(claim.DispatchNotAfter.Time) {
 		return wakeAfter(min(lookAgain, claim.DispatchNotAfter.Sub(p.now))), nil
 	}
-	after := metav1.NewTime(claim.ExecutionNotAfter.Add(time.Duration(claim.TerminationGracePeriodSeconds) * time.Second))
-	return p.endApply(claim, ptahv1.OutcomeUnknown, "", &after, nil)
+	return p.endApply(claim, ended{outcome: ptahv1.OutcomeUnknown, after: executionEnd(claim)})
 }
 
-// readApply reads what a finished Apply delivered.
+// ended is what is known of an Apply that ended.
+type ended struct {
+	outcome ptahv1.ApplyOutcome
+	refusal string
+	// after is when its proof may begin, nil for at once.
+	after *metav1.Time
+	job   *batchv1.Job
+	pods  podEvidence
+}
+
+// readApply reads what a finished Apply delivered, and which Pods it had. A result counts only where one Pod ran.
 func (p *pass) readApply(ctx context.Context, claim *ptahv1.ActiveOperationStatus, job *batchv1.Job) (decision, error) {
-	document, err := p.load(ctx, claim, claim.JobUID)
-	if errors.Is(err, operation.ErrNoResult) || errors.Is(err, operation.ErrInvalidResult) {
-		var after *metav1.Time
-		if job == nil {
-			// Somebody deleted the Job; its Pod may still be running.
-			limit := metav1.NewTime(claim.ExecutionNotAfter.Add(time.Duration(claim.TerminationGracePeriodSeconds) * time.Second))
-			after = &limit
-		}
-		return p.endApply(claim, ptahv1.OutcomeUnknown, "", after, job)
-	}
-	if err != nil {
+	receipt, err := p.load(ctx, claim, claim.JobUID)
+	unusable := errors.Is(err, operation.ErrNoResult) || errors.Is(err, operation.ErrInvalidResult)
+	if err != nil && !unusable {
 		return stop(), fmt.Errorf("read result of Job %s: %w", claim.JobName, err)
 	}
-	outcome, refusal := judgeApply(claim, p.schema.Status.Plan, document)
-	return p.endApply(claim, outcome, refusal, nil, job)
+	end := ended{outcome: ptahv1.OutcomeUnknown, job: job}
+	end.pods, err = p.applyPods(ctx, types.UID(claim.JobUID), job, receipt.PodUID)
+	if err != nil {
+		return stop(), err
+	}
+	if end.pods.running || unusable && job == nil {
+		// Somebody deleted the Job, or made a Pod of it that the Job does not know: it may still be running.
+		end.after = executionEnd(claim)
+	}
+	if !unusable && !end.pods.several() {
+		end.outcome, end.refusal = judgeApply(claim, p.schema.Status.Plan, receipt.Document)
+	}
+	return p.endApply(claim, end)
 }
 
 // judgeApply says what an authenticated result of an Apply is worth. Only "applied", of exactly the approved bytes, on
@@ -168,21 +181,21 @@ func refusalOf(document *result.Document) string {
 
 // endApply turns the claim into a proof that is owed. The write that records both is that of the proof's own claim, or
 // that of the pass where the proof has to wait. The Lease stays.
-func (p *pass) endApply(claim *ptahv1.ActiveOperationStatus, outcome ptahv1.ApplyOutcome, refusal string, after *metav1.Time, job *batchv1.Job) (decision, error) {
+func (p *pass) endApply(claim *ptahv1.ActiveOperationStatus, end ended) (decision, error) {
 	name := telemetry.OutcomeUncertain
 	switch {
-	case outcome == ptahv1.ApplySucceeded:
+	case end.outcome == ptahv1.ApplySucceeded:
 		name = telemetry.OutcomeCompleted
-	case refusal != "":
+	case end.refusal != "":
 		name = telemetry.OutcomeRefused
 	}
 	p.Metrics.Operation(telemetry.FamilySchema, "apply", name, p.now.Sub(claim.StartedAt.Time))
-	p.oweProof(outcome, refusal, after, job)
+	p.oweProof(end)
 	return goOn, nil
 }
 
 // oweProof replaces the claim of an Apply by the proof that it owes, with everything the proof will read.
-func (p *pass) oweProof(outcome ptahv1.ApplyOutcome, refusal string, after *metav1.Time, job *batchv1.Job) {
+func (p *pass) oweProof(end ended) {
 	status := &p.schema.Status
 	claim := status.ActiveOperation
 	plan := ptahv1.CurrentPlanStatus{}
@@ -190,13 +203,14 @@ func (p *pass) oweProof(outcome ptahv1.ApplyOutcome, refusal string, after *meta
 		plan = *status.Plan
 	}
 	status.PendingObservation = &ptahv1.PendingObservationStatus{
-		Outcome: outcome, Refusal: refusal, ObserveAfter: after,
+		Outcome: end.outcome, Refusal: end.refusal, ObserveAfter: end.after,
 		ApplyOperationID: claim.ID, ApplyJobName: claim.JobName, ApplyJobUID: claim.JobUID, ApplyGeneration: claim.Generation,
-		Plan: plan, DispatchedBy: operation.DispatchedBy(job), LeaseEpoch: claim.LeaseEpoch, LeaseDurationSeconds: claim.LeaseDurationSeconds,
+		Plan: plan, DispatchedBy: operation.DispatchedBy(end.job), LeaseEpoch: claim.LeaseEpoch, LeaseDurationSeconds: claim.LeaseDurationSeconds,
 		Inputs: ptahv1.ProofInputs{
 			Target: claim.Target, CoordinationDigest: claim.CoordinationDigest, Source: *claim.Source, Policy: *claim.Policy,
 		},
 	}
+	end.pods.record(status.PendingObservation)
 	status.ActiveOperation = nil
 	status.Converged = nil
 	status.FailedAttempts = 0
@@ -204,13 +218,17 @@ func (p *pass) oweProof(outcome ptahv1.ApplyOutcome, refusal string, after *meta
 	p.set(ptahv1.ConditionInSync, unknown, ptahv1.ReasonVerifyingConvergence, "An Apply ended; the database was not read back yet.")
 	p.set(ptahv1.ConditionReconciliationFailed, no, ptahv1.ReasonSucceeded, "The Apply ended.")
 	switch {
-	case refusal != "":
-		p.set(ptahv1.ConditionPlanReady, no, ptahv1.ReasonStalePlan, "The executor refused the plan ("+refusal+").")
-		p.warn("PlanStale", "Apply", "The executor refused plan %s (%s) and executed nothing; the database is read again.", plan.Name, refusal)
+	case end.refusal != "":
+		p.set(ptahv1.ConditionPlanReady, no, ptahv1.ReasonStalePlan, "The executor refused the plan ("+end.refusal+").")
+		p.warn(ptahv1.EventPlanStale, "Apply", "The executor refused plan %s (%s) and executed nothing; the database is read again.", plan.Name, end.refusal)
 		p.Metrics.Apply(telemetry.FamilySchema, telemetry.OutcomeRefused)
-	case outcome == ptahv1.OutcomeUnknown:
+	case end.pods.several():
+		p.set(ptahv1.ConditionPlanReady, unknown, ptahv1.ReasonApplyOutcomeUnknown, "More than one Pod of the Apply was seen; its outcome is not established.")
+		p.warn(ptahv1.EventApplyOutcomeUnknown, "Apply", "Job %s had %d Pods, so that no result of theirs counts; the database is read again and nothing is replayed.", claim.JobName, end.pods.count)
+		p.Metrics.Apply(telemetry.FamilySchema, telemetry.OutcomeUncertain)
+	case end.outcome == ptahv1.OutcomeUnknown:
 		p.set(ptahv1.ConditionPlanReady, unknown, ptahv1.ReasonApplyOutcomeUnknown, "The outcome of the Apply is not established.")
-		p.warn("ApplyOutcomeUnknown", "Apply", "It is not known what Job %s did to the database; it is read again and nothing is replayed.", claim.JobName)
+		p.warn(ptahv1.EventApplyOutcomeUnknown, "Apply", "It is not known what Job %s did to the database; it is read again and nothing is replayed.", claim.JobName)
 		p.Metrics.Apply(telemetry.FamilySchema, telemetry.OutcomeUncertain)
 	default:
 		p.set(ptahv1.ConditionPlanReady, no, ptahv1.ReasonJobCompleted, "The plan was applied.")

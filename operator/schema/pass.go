@@ -32,6 +32,8 @@ type pass struct {
 	now    time.Time
 	// gone says that nothing is written any more.
 	gone bool
+	// busySince is when the resource began to wait for its turn, as an earlier pass wrote it.
+	busySince *metav1.Time
 	// verdict of the census, once it was taken.
 	verdict *realm.Verdict
 }
@@ -74,6 +76,8 @@ var steps = []struct {
 // nothing is written: the next pass begins from what is stored.
 func (p *pass) run(ctx context.Context) (time.Duration, error) {
 	wake := time.Duration(0)
+	// Whether the resource waits for its turn is asked anew by every pass.
+	p.busySince, p.schema.Status.TargetBusySince = p.schema.Status.TargetBusySince, nil
 	for _, step := range steps {
 		d, err := step.run(p, ctx)
 		if err != nil {
@@ -111,15 +115,15 @@ func (p *pass) set(name string, status metav1.ConditionStatus, reason ptahv1.Rea
 	setCondition(p.schema, p.now, name, status, reason, message)
 }
 
-func (p *pass) event(kind string, reason, action, note string, arguments ...any) {
-	p.Events.Eventf(p.schema, nil, kind, reason, action, note, arguments...)
+func (p *pass) event(kind string, reason ptahv1.EventReason, action, note string, arguments ...any) {
+	p.Events.Eventf(p.schema, nil, kind, string(reason), action, note, arguments...)
 }
 
-func (p *pass) warn(reason, action, note string, arguments ...any) {
+func (p *pass) warn(reason ptahv1.EventReason, action, note string, arguments ...any) {
 	p.event(corev1.EventTypeWarning, reason, action, note, arguments...)
 }
 
-func (p *pass) inform(reason, action, note string, arguments ...any) {
+func (p *pass) inform(reason ptahv1.EventReason, action, note string, arguments ...any) {
 	p.event(corev1.EventTypeNormal, reason, action, note, arguments...)
 }
 
@@ -163,6 +167,19 @@ func (p *pass) setFinalizer(ctx context.Context, present bool) error {
 	p.schema.Finalizers, p.schema.ResourceVersion = changed.Finalizers, changed.ResourceVersion
 	p.stored.Finalizers, p.stored.ResourceVersion = changed.Finalizers, changed.ResourceVersion
 	return nil
+}
+
+// awaitTurn ends a pass because another resource works on the same database.
+func (p *pass) awaitTurn(ctx context.Context, retryAfter time.Duration) decision {
+	since := p.busySince
+	if since == nil {
+		at := metav1.NewTime(p.now.Truncate(time.Second))
+		since = &at
+		p.inform(ptahv1.EventTargetBusy, "Reserve", "%s", busyMessage)
+	}
+	p.schema.Status.TargetBusySince = since
+	p.logger(ctx).Info("Database is in use by another resource", "since", since.UTC().Format(time.RFC3339), "retryAfter", retryAfter.String())
+	return wakeAfter(retryAfter)
 }
 
 // letGo gives the Lease back and removes the finalizer. It must come after the durable write that ended the last
@@ -226,7 +243,7 @@ func (p *pass) fail(f *failure) {
 	p.set(ptahv1.ConditionInSync, unknown, ptahv1.ReasonSourceFreshnessUnknown, stale)
 	p.Metrics.Failed(telemetry.FamilySchema, f.stage, f.category())
 	if !repeated {
-		p.warn("OperationFailed", "Refresh", "%s: %s", f.reason, message)
+		p.warn(ptahv1.EventOperationFailed, "Refresh", "%s: %s", f.reason, message)
 	}
 }
 

@@ -62,7 +62,10 @@ func (p *pass) proofDelay(ctx context.Context, pending *ptahv1.PendingObservatio
 	}
 	if err == nil && job.Annotations[ptahv1.AnnotationOperationID] == pending.ApplyOperationID {
 		if finished, _ := operation.Finished(job); finished {
-			return 0, nil
+			pods, err := p.applyPods(ctx, job.UID, job, "")
+			if err != nil || !pods.running {
+				return 0, err
+			}
 		}
 	}
 	return pending.ObserveAfter.Sub(p.now), nil

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/operator/operation"
+	"ptah.run/ptah/operator/plan"
 	"ptah.run/ptah/operator/realm"
 )
 
@@ -89,6 +91,9 @@ func (p *pass) startRefresh(ctx context.Context, in inputs) (decision, error) {
 	if epoch == "" || err != nil {
 		return d, err
 	}
+	if err := p.checkPlan(ctx, in); err != nil {
+		return stop(), err
+	}
 	if err := p.setFinalizer(ctx, true); err != nil {
 		return stop(), err
 	}
@@ -101,6 +106,30 @@ func (p *pass) startRefresh(ctx context.Context, in inputs) (decision, error) {
 		return stop(), err
 	}
 	return p.createRefresh(ctx, in)
+}
+
+// checkPlan looks whether the current plan is still stored. One that somebody deleted can neither be read nor approved;
+// if the runner were told that it is held, nobody would ever store it again.
+func (p *pass) checkPlan(ctx context.Context, in inputs) error {
+	current := p.schema.Status.Plan
+	if current == nil || in.proofOf != "" {
+		return nil
+	}
+	_, err := plan.Open(ctx, p.Live, p.schema.Namespace, current.ImmutableObjectReference)
+	if lost(err) {
+		p.forgetPlan()
+		p.schema.Status.RefreshedGeneration = 0
+		return nil
+	}
+	return err
+}
+
+// lost says that a plan is not stored as it was.
+func lost(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, plan.ErrAltered) }
+
+func (p *pass) forgetPlan() {
+	p.retirePlan("it is not stored any more.")
+	p.set(ptahv1.ConditionPlanReady, unknown, ptahv1.ReasonStalePlan, "The plan is not stored any more; it is made anew.")
 }
 
 // bindPolicy reads the verification policy live. The first attempt of a proof takes what was frozen with the Apply: if
@@ -130,8 +159,7 @@ func (p *pass) reserve(ctx context.Context, in inputs) (string, decision, error)
 		return "", stop(), err
 	}
 	if !grant.Held {
-		p.logger(ctx).Info("Database is in use by another resource", "retryAfter", grant.RetryAfter.String())
-		return "", wakeAfter(grant.RetryAfter), nil
+		return "", p.awaitTurn(ctx, grant.RetryAfter), nil
 	}
 	if grant.ContinuityLost {
 		p.adoptEpoch(grant.Epoch)

@@ -87,6 +87,8 @@ func TestAPlanThatDidNotChangeIsKept(t *testing.T) {
 	w.toDue()
 	w.mustPass(r)
 	expect(t, w.get(), ptahv1.PhaseAwaitingApproval, map[string]string{"ApprovalRequired": "True/AwaitingApproval"})
+	sameRequests(t, w.take(),
+		"get PtahSchema", "get ConfigMap", "update Lease", "get PtahSchemaPlan", "patch PtahSchema", "update PtahSchema/status", "create Job refresh")
 	job := w.openJobs()[0]
 	if jobEnv(&job, env.HeldPlanDigest) != before.ContentDigest {
 		t.Error("the runner is not told which plan is stored")
@@ -104,6 +106,70 @@ func TestAPlanThatDidNotChangeIsKept(t *testing.T) {
 	if !slices.Contains(requests, "create Job apply") {
 		t.Error("the approval of the kept plan was not used")
 	}
+}
+
+// deletePlan deletes a plan, and its chunk as its owner's deletion does.
+func (w *world) deletePlan(name string) {
+	w.t.Helper()
+	stored := &ptahv1.PtahSchemaPlan{}
+	if err := w.base.Get(context.Background(), clientKey(w, name), stored); err != nil {
+		w.t.Fatal(err)
+	}
+	chunk := &ptahv1.PtahSchemaPlanChunk{}
+	chunk.Name, chunk.Namespace = stored.Spec.Chunks[0].Name, w.namespace
+	for _, object := range []client.Object{stored, chunk} {
+		if err := w.base.Delete(context.Background(), object); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func TestAPlanThatSomebodyDeletedIsStoredAnewAtTheNextRefresh(t *testing.T) {
+	w := newWorld(t)
+	r := awaiting(t, w)
+	before := w.get().Status.Plan
+	w.approve("first")
+	w.deletePlan(before.Name)
+	w.toDue()
+	w.mustPass(r)
+	s := w.get()
+	expect(t, s, ptahv1.PhaseRefreshing, map[string]string{"Ready": "False/Refreshing", "PlanReady": "Unknown/StalePlan"})
+	job := w.openJobs()[0]
+	if held := jobEnv(&job, env.HeldPlanDigest); held != "" || s.Status.Plan != nil || !slices.Contains(w.events.take(), "PlanStale") {
+		t.Errorf("the runner is told that plan %q is stored, which is gone", held)
+	}
+	w.runPods()
+	w.mustPass(r)
+	s = w.get()
+	expect(t, s, ptahv1.PhaseAwaitingApproval, map[string]string{"PlanReady": "True/PlanReady"})
+	if s.Status.Plan.Fingerprint != before.Fingerprint || s.Status.Plan.UID == before.UID {
+		t.Errorf("plan %+v", s.Status.Plan)
+	}
+	if got := w.approvalCondition("first", ptahv1.ConditionStale); got != "PlanNoLongerCurrent" || len(w.applyJobs) != 0 {
+		t.Errorf("the approval of the deleted plan is stale: %q", got)
+	}
+}
+
+func TestAPlanThatIsDeletedDuringARefreshIsMadeAnew(t *testing.T) {
+	w := newWorld(t)
+	r := awaiting(t, w)
+	before := w.get().Status.Plan
+	w.toDue()
+	w.mustPass(r)
+	job := w.openJobs()[0]
+	document := w.runPod(&job)
+	moved := digestOf("artifact-2") // another artifact that asks for the same statements: the plan must be bound anew
+	document.Resolve.Digest, document.Verify.Digest = moved, moved
+	w.results[publicationOf(w, &job)] = document
+	w.endJob(&job, false)
+	w.deletePlan(before.Name)
+	w.mustPass(r)
+	if s := w.get(); s.Status.Plan != nil || condition(s, ptahv1.ConditionPlanReady) != "Unknown/StalePlan" || s.Status.ActiveOperation == nil {
+		t.Fatalf("plan %+v, %s", s.Status.Plan, condition(s, ptahv1.ConditionPlanReady))
+	}
+	w.runPods()
+	w.mustPass(r)
+	expect(t, w.get(), ptahv1.PhaseAwaitingApproval, map[string]string{"PlanReady": "True/PlanReady"})
 }
 
 func TestAPlanOfTheSameBytesForAnotherArtifactIsBoundAnew(t *testing.T) {
@@ -237,6 +303,25 @@ func TestARegistryOutageKeepsTheEvidenceAndClaimsNothing(t *testing.T) {
 	}
 }
 
+func TestATagIsResolvedAgainByEveryRefresh(t *testing.T) {
+	w := newWorld(t)
+	r := synced(t, w)
+	before := w.get().Status.Source.Digest
+	w.artifact = digestOf("artifact-2")
+	w.toDue()
+	w.mustPass(r)
+	if asked := w.get().Status.ActiveOperation.Source.RequestedReference; asked != "oci://registry.example/orders:v1" {
+		t.Errorf("the refresh resolves %s, not the tag", asked)
+	}
+	w.runPods()
+	w.mustPass(r)
+	s := w.get()
+	expect(t, s, ptahv1.PhaseAwaitingApproval, map[string]string{"ArtifactResolved": "True/DigestPinned", "InSync": "False/ScopedChanges"})
+	if s.Status.Source.Digest == before || s.Status.Plan.ArtifactDigest != s.Status.Source.Digest || s.Status.Applied.ArtifactDigest != before {
+		t.Errorf("source %s, plan for %s, applied %s", s.Status.Source.Digest, s.Status.Plan.ArtifactDigest, s.Status.Applied.ArtifactDigest)
+	}
+}
+
 func TestAPlanIsNotAppliedWhileRefreshesFail(t *testing.T) {
 	w := newWorld(t)
 	r := awaiting(t, w)
@@ -275,6 +360,13 @@ func TestWhatEndsARefreshAndHowItIsCalled(t *testing.T) {
 		"the runner speaks another protocol": {&result.Error{Code: result.ErrorProtocolMismatch, Message: "Resolve protocol"}, ptahv1.PhaseFailed, map[string]string{"Ready": "False/RunnerProtocolMismatch"}, true},
 		"the policy moved under the Pod":     {&result.Error{Code: result.ErrorPolicyMismatch, Message: "Verify policy"}, ptahv1.PhaseFailed, map[string]string{"Ready": "False/PolicyChanged"}, true},
 		"the grant is for another registry":  {&result.Error{Code: result.ErrorInvalidAccess, Message: "Resolve grant"}, ptahv1.PhaseFailed, map[string]string{"Ready": "False/ConfigurationError"}, true},
+		"the registry is away":               {problem("Resolve", report.CodeConnection), ptahv1.PhaseFailed, map[string]string{"Ready": "False/ConnectionFailed", "ArtifactResolved": "False/ConnectionFailed"}, true},
+		"the registry goes away":             {problem("Verify", report.CodeConnection), ptahv1.PhaseFailed, map[string]string{"Ready": "False/ConnectionFailed", "ArtifactVerified": "False/ConnectionFailed"}, true},
+		"the registry refuses to verify":     {problem("Verify", report.CodeAuthentication), ptahv1.PhaseFailed, map[string]string{"Ready": "False/AuthenticationFailed", "ArtifactVerified": "False/AuthenticationFailed"}, true},
+		"resolving cannot be run":            {&result.Error{Code: result.ErrorExecution, Message: "Resolve exec"}, ptahv1.PhaseFailed, map[string]string{"ArtifactResolved": "False/OperationFailed"}, true},
+		"verifying cannot be run":            {&result.Error{Code: result.ErrorExecution, Message: "Verify exec"}, ptahv1.PhaseFailed, map[string]string{"ArtifactVerified": "False/OperationFailed"}, true},
+		"the Secret has no URL":              {&result.Error{Code: result.ErrorMissingTarget, Message: "Observe target"}, ptahv1.PhaseFailed, map[string]string{"DatabaseReachable": "False/ConfigurationError"}, true},
+		"an exclusion cannot be meant":       {problem("Plan", report.CodeInvalidInput), ptahv1.PhaseFailed, map[string]string{"PlanReady": "False/ConfigurationError"}, true},
 		"the executor cannot be run":         {&result.Error{Code: result.ErrorExecution, Message: "Observe exec"}, ptahv1.PhaseFailed, map[string]string{"Ready": "False/OperationFailed"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -410,17 +502,27 @@ func TestADatabaseInUseByAnotherResourceIsLeftAlone(t *testing.T) {
 	r := w.reconciler()
 	answer := w.mustPass(r)
 	s := w.get()
-	expect(t, s, ptahv1.PhasePending, map[string]string{"Ready": "False/NotYetKnown"})
+	expect(t, s, ptahv1.PhasePending, map[string]string{"Ready": "False/TargetBusy", "Reconciling": "True/TargetBusy", "Stalled": "False/TargetBusy"})
+	if got := w.events.take(); !slices.Equal(got, []string{"TargetBusy"}) || s.Status.TargetBusySince == nil {
+		t.Errorf("events %v, waiting since %v", got, s.Status.TargetBusySince)
+	}
 	if s.Status.ActiveOperation != nil || len(s.Finalizers) != 0 || len(w.openJobs()) != 0 || answer.RequeueAfter <= 0 || answer.RequeueAfter > 5*time.Second {
 		t.Errorf("it did not wait: %+v, %s", s.Status.ActiveOperation, answer.RequeueAfter)
 	}
 	w.take()
 	w.mustPass(r)
 	sameRequests(t, w.take(), "get PtahSchema", "get ConfigMap", "get Lease")
+	if got := w.get(); got.ResourceVersion != s.ResourceVersion || len(w.events.take()) != 0 {
+		t.Error("waiting on was written down again")
+	}
 	w.clock.Step(time.Minute)
 	w.mustPass(r)
 	if len(w.openJobs()) != 1 {
 		t.Error("a Lease that lapsed was not taken over")
+	}
+	expect(t, w.get(), ptahv1.PhaseRefreshing, map[string]string{"Ready": "False/Refreshing", "Reconciling": "True/Refreshing"})
+	if since := w.get().Status.TargetBusySince; since != nil {
+		t.Errorf("it still waits, since %s", since)
 	}
 }
 

@@ -99,11 +99,11 @@ func (p *pass) refuse(claim *ptahv1.ActiveOperationStatus, f *failure) {
 		p.set(ptahv1.ConditionInSync, no, f.reason, f.message)
 	}
 	if before, ok := conditionBefore(p.stored, f.condition); !ok || before != string(f.reason) {
-		event := map[ptahv1.Reason]string{
-			ptahv1.ReasonPolicyRefused: "ArtifactVerificationRefused", ptahv1.ReasonProtectedTable: "ProtectedTableRefused",
+		event := map[ptahv1.Reason]ptahv1.EventReason{
+			ptahv1.ReasonPolicyRefused: ptahv1.EventArtifactVerificationRefused, ptahv1.ReasonProtectedTable: ptahv1.EventProtectedTableRefused,
 		}[f.reason]
 		if event == "" {
-			event = "PlanRefused"
+			event = ptahv1.EventPlanRefused
 		}
 		p.warn(event, "Refresh", "%s", f.message)
 	}
@@ -142,7 +142,13 @@ func (p *pass) publish(ctx context.Context, claim *ptahv1.ActiveOperationStatus,
 	data := v.bytes
 	if data == nil {
 		// The bytes are the same, but what they are bound to changed: they are taken from the plan that holds them.
-		if _, data, err = plan.Read(ctx, p.Live, p.schema.Namespace, status.Plan.ImmutableObjectReference); err != nil {
+		_, data, err = plan.Read(ctx, p.Live, p.schema.Namespace, status.Plan.ImmutableObjectReference)
+		if lost(err) { // since the runner was told that it is held
+			p.forgetPlan()
+			status.NextReconciliationTime = nil
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -164,11 +170,11 @@ func (p *pass) adoptPlan(stored *ptahv1.PtahSchemaPlan) {
 		p.retirePlan("another plan took its place.")
 	}
 	status.Plan = current
-	p.Metrics.Published(telemetry.FamilySchema, stored.Spec.Dialect, stored.Spec.Destructive)
+	p.Metrics.Published(telemetry.FamilySchema, string(p.schema.Spec.Target.Engine), stored.Spec.Destructive)
 	p.set(ptahv1.ConditionPlanReady, yes, ptahv1.ReasonPlanReady, fmt.Sprintf("Plan %s is stored.", current.Name))
 	if granted, _ := permit(p.schema.Spec.Policy, current); granted == permissionNeedsApproval {
 		p.Metrics.Approval(telemetry.FamilySchema, telemetry.OutcomeRequired)
-		p.inform("ApprovalRequired", "Plan", "Plan %s with %d statements waits for an approval.", current.Name, current.StatementCount)
+		p.inform(ptahv1.EventApprovalRequired, "Plan", "Plan %s with %d statements waits for an approval.", current.Name, current.StatementCount)
 	}
 }
 
@@ -258,10 +264,10 @@ func (p *pass) settleProof(ctx context.Context, pending *ptahv1.PendingObservati
 			ArtifactDigest: pending.Plan.ArtifactDigest, PlanRef: pending.Plan.ImmutableObjectReference,
 			PlanFingerprint: pending.Plan.Fingerprint, CoordinationDigest: pending.Plan.CoordinationDigest,
 			TargetIdentityDigest: pending.Plan.TargetIdentityDigest, ExecutionBindingID: pending.Plan.ExecutionBindingID,
-			DispatchedBy: pending.DispatchedBy, CompletedAt: metav1.NewTime(p.now),
+			ControllerStateVersion: pending.Plan.ControllerStateVersion, DispatchedBy: pending.DispatchedBy, CompletedAt: metav1.NewTime(p.now),
 		}
 		p.Metrics.Apply(telemetry.FamilySchema, telemetry.OutcomeCompleted)
-		p.inform("OperationCompleted", "Prove", "Plan %s was applied and the database converged.", pending.Plan.Name)
+		p.inform(ptahv1.EventOperationCompleted, "Prove", "Plan %s was applied and the database converged.", pending.Plan.Name)
 	}
 	p.oweRelease(pending.Inputs.CoordinationDigest, pending.ApplyOperationID, pending.LeaseEpoch, pending.LeaseDurationSeconds, false)
 	return nil
@@ -273,7 +279,7 @@ func (p *pass) abandonProof(pending *ptahv1.PendingObservationStatus) {
 	if pending == nil || p.schema.DeletionTimestamp.IsZero() {
 		return
 	}
-	p.warn("ApplyOutcomeUnknown", "Delete", "The resource is deleted although the outcome of Apply %s on plan %s could not be proven.", pending.ApplyJobName, pending.Plan.Name)
+	p.warn(ptahv1.EventApplyOutcomeUnknown, "Delete", "The resource is deleted although the outcome of Apply %s on plan %s could not be proven.", pending.ApplyJobName, pending.Plan.Name)
 	p.schema.Status.PendingObservation = nil
 	p.oweRelease(pending.Inputs.CoordinationDigest, pending.ApplyOperationID, pending.LeaseEpoch, pending.LeaseDurationSeconds, false)
 }

@@ -11,7 +11,6 @@ import (
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/operator/operation"
 	"ptah.run/ptah/operator/operation/identity"
-	"ptah.run/ptah/operator/operation/result"
 	"ptah.run/ptah/operator/realm"
 	"ptah.run/ptah/operator/telemetry"
 )
@@ -132,7 +131,7 @@ func verdictOf(f *failure) verdict { return verdict{failure: f} }
 
 // readRefresh reads the durable result of a finished Job and settles the claim by it.
 func (p *pass) readRefresh(ctx context.Context, claim *ptahv1.ActiveOperationStatus, job *batchv1.Job, why string) (decision, error) {
-	document, err := p.load(ctx, claim, string(job.UID))
+	receipt, err := p.load(ctx, claim, string(job.UID))
 	switch {
 	case errors.Is(err, operation.ErrNoResult):
 		message := "The operation Pod ended without a result."
@@ -156,16 +155,16 @@ func (p *pass) readRefresh(ctx context.Context, claim *ptahv1.ActiveOperationSta
 	}
 	q := question{claim: claim, inputs: in, resolvedBefore: p.schema.Status.Source != nil, now: p.now}
 	q.held, q.proven = p.offered(in)
-	return p.settleRefresh(ctx, claim, judge(q, document))
+	return p.settleRefresh(ctx, claim, judge(q, receipt.Document))
 }
 
-func (p *pass) load(ctx context.Context, claim *ptahv1.ActiveOperationStatus, jobUID string) (*result.Document, error) {
+func (p *pass) load(ctx context.Context, claim *ptahv1.ActiveOperationStatus, jobUID string) (operation.Receipt, error) {
 	publication := identity.Publication(string(p.schema.UID), claim.ID, jobUID)
-	document, err := p.Results.Load(ctx, p.schema.Namespace, publication)
+	receipt, err := p.Results.Load(ctx, p.schema.Namespace, publication)
 	if err != nil {
-		return nil, err
+		return operation.Receipt{}, err
 	}
-	return document, operation.CheckOperation(document, claim)
+	return receipt, operation.CheckOperation(receipt.Document, claim)
 }
 
 // renewed renews the Lease of a proof. When it was not held without a gap, the proof is worth nothing: it is discarded
@@ -195,7 +194,7 @@ func (p *pass) adoptEpoch(epoch string) { p.lostContinuity(epoch) }
 
 func (p *pass) lostContinuity(epoch string) {
 	if pending := p.schema.Status.PendingObservation; pending != nil {
-		p.warn("LeaseContinuityLost", "Prove", "The database was not reserved without a gap since the Apply; the proof begins again.")
+		p.warn(ptahv1.EventLeaseContinuityLost, "Prove", "The database was not reserved without a gap since the Apply; the proof begins again.")
 		if epoch != "" {
 			pending.LeaseEpoch = epoch
 		}

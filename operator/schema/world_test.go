@@ -23,8 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/operator/operation"
 	"ptah.run/ptah/operator/operation/env"
@@ -33,7 +31,6 @@ import (
 	"ptah.run/ptah/operator/plan"
 	"ptah.run/ptah/operator/plan/report"
 	"ptah.run/ptah/operator/realm"
-	"ptah.run/ptah/operator/telemetry"
 )
 
 const (
@@ -108,6 +105,8 @@ type world struct {
 	broken *result.Error
 	// mute makes Pods end without delivering.
 	mute bool
+	// tamper changes the status of a Job that ends.
+	tamper func(*batchv1.JobStatus)
 	// careless picks Apply Pods that run their statements without looking at anything.
 	careless func(job *batchv1.Job) bool
 	// applyJobs are the UIDs of all Apply Jobs ever created, by claim.
@@ -217,7 +216,7 @@ func (w *world) reconciler() *Reconciler {
 			ResultsURL: "https://results.example", TrustPEM: func() (string, error) { return "PEM", nil },
 			Manager: ptahv1.ManagerRecord{ControllerImage: "manager", ControllerRevision: "r1", RunnerImage: "runner"},
 		},
-		Clock: w.clock, Random: rand.New(rand.NewSource(1)), Events: w.events, Metrics: telemetry.New(prometheus.NewRegistry()),
+		Clock: w.clock, Random: rand.New(rand.NewSource(1)), Events: w.events, Metrics: w.measured(),
 	}
 }
 
@@ -307,6 +306,7 @@ func (w *world) funcs(live bool) interceptor.Funcs {
 			return w.count("deletecollection "+kindOf(object), func() error { return c.DeleteAllOf(ctx, object, options...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object, options ...client.SubResourceUpdateOption) error {
+			w.hear(object)
 			return w.count("update "+kindOf(object)+"/"+sub, func() error { return c.SubResource(sub).Update(ctx, object, options...) })
 		},
 	}
@@ -316,6 +316,9 @@ func (w *world) funcs(live bool) interceptor.Funcs {
 	if live {
 		funcs.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			return w.count("get "+kindOf(object), func() error { return c.Get(ctx, key, object, options...) })
+		}
+		funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			return w.count("list "+strings.TrimSuffix(kindOf(list), "List"), func() error { return c.List(ctx, list, options...) })
 		}
 	}
 	return funcs
@@ -343,17 +346,17 @@ func (w *world) listCached(ctx context.Context, c client.WithWatch, list client.
 }
 
 // Load stands for the receiver's records.
-func (w *world) Load(_ context.Context, _, publication string) (*result.Document, error) {
-	var document *result.Document
+func (w *world) Load(_ context.Context, _, publication string) (operation.Receipt, error) {
+	receipt := operation.Receipt{}
 	err := w.count("get PtahResultRecord", func() error {
 		found, ok := w.results[publication]
 		if !ok {
 			return operation.ErrNoResult
 		}
-		document = found
+		receipt = operation.Receipt{Document: found, PodUID: "pod-that-delivered"}
 		return nil
 	})
-	return document, err
+	return receipt, err
 }
 
 // take returns the requests since the last call.
@@ -368,6 +371,10 @@ func (w *world) take() []string {
 // key is the resource that a test is about, where it is about one.
 func (w *world) key() client.ObjectKey {
 	return client.ObjectKey{Namespace: w.namespace, Name: testName}
+}
+
+func clientKey(w *world, name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: w.namespace, Name: name}
 }
 
 func (w *world) get() *ptahv1.PtahSchema {
@@ -482,6 +489,9 @@ func (w *world) endJob(job *batchv1.Job, failed bool) {
 		job.Status.Conditions = []batchv1.JobCondition{
 			{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue, Reason: "CompletionsReached", LastTransitionTime: now},
 			{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, Reason: "CompletionsReached", LastTransitionTime: now}}
+	}
+	if w.tamper != nil {
+		w.tamper(&job.Status)
 	}
 	if err := w.base.Status().Update(context.Background(), job); err != nil {
 		w.t.Fatalf("end Job %s: %v", job.Name, err)
@@ -727,6 +737,7 @@ type eventLog struct {
 func (e *eventLog) Eventf(_, _ runtime.Object, _, reason, _, note string, arguments ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	hearEvent(reason)
 	e.reasons = append(e.reasons, reason)
 	e.notes = append(e.notes, reason+": "+fmt.Sprintf(note, arguments...))
 }

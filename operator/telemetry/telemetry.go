@@ -38,7 +38,6 @@ const (
 	CategoryConfiguration  = "configuration"
 	CategoryOperation      = "operation"
 	CategoryStaleInput     = "stale-input"
-	CategoryUncertain      = "uncertain-outcome"
 )
 
 // Metrics is the manager's set.
@@ -54,22 +53,27 @@ type Metrics struct {
 
 // New registers the metrics. It panics when they are registered twice, like every Prometheus registration.
 func New(registerer prometheus.Registerer) *Metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ptah_operator_" + name, Help: help}, labels)
+	described := map[string]Metric{}
+	for _, metric := range Catalogue() {
+		described[metric.Name] = metric
+	}
+	counter := func(name string) *prometheus.CounterVec {
+		metric := described[name]
+		vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: metric.Help}, metric.names())
 		registerer.MustRegister(vec)
 		return vec
 	}
+	durations := described[metricDurations]
 	m := &Metrics{
-		reconciliations: counter("reconciliations_total", "Passes over a resource.", "family", "result"),
-		drift:           counter("drift_observations_total", "Completed readings of a database.", "engine", "outcome"),
-		plans:           counter("plans_total", "Plans published.", "family", "engine", "destructive"),
-		approvals:       counter("approvals_total", "Approvals required, accepted and gone stale.", "family", "outcome"),
-		applies:         counter("applies_total", "Applies started, completed, refused and uncertain.", "family", "outcome"),
-		failures:        counter("failures_total", "Failures by stage and category.", "family", "stage", "category"),
+		reconciliations: counter(metricReconciliations),
+		drift:           counter(metricDrift),
+		plans:           counter(metricPlans),
+		approvals:       counter(metricApprovals),
+		applies:         counter(metricApplies),
+		failures:        counter(metricFailures),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "ptah_operator_operation_duration_seconds", Help: "From the claim of an operation to its recorded result.",
-			Buckets: []float64{1, 2, 5, 10, 20, 40, 60, 120, 300, 600, 1800, 3600},
-		}, []string{"family", "operation", "outcome"}),
+			Name: metricDurations, Help: durations.Help, Buckets: []float64{1, 2, 5, 10, 20, 40, 60, 120, 300, 600, 1800, 3600},
+		}, durations.names()),
 	}
 	registerer.MustRegister(m.durations)
 	return m

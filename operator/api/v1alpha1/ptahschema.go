@@ -160,6 +160,10 @@ type PtahSchemaStatus struct {
 	// ActiveOperation is the single claim.
 	// +optional
 	ActiveOperation *ActiveOperationStatus `json:"activeOperation,omitempty"`
+	// TargetBusySince is when the resource began to wait for another one that works on the same database; unset where it
+	// does not wait.
+	// +optional
+	TargetBusySince *metav1.Time `json:"targetBusySince,omitempty"`
 	// RefreshedGeneration is the generation whose inputs the last completed refresh used. A plan may be approved or
 	// applied only while it equals the resource's generation.
 	// +optional
@@ -207,6 +211,8 @@ type DriftFindingStatus struct {
 }
 
 // TargetStatus is the database as last read.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.driftFindingsTruncated) || !self.driftFindingsTruncated || has(self.driftFindings) && size(self.driftFindings) == 64",message="status.target.driftFindingsTruncated: only a list of 64 findings can be truncated"
 type TargetStatus struct {
 	Engine             DatabaseEngine `json:"engine"`
 	CoordinationDigest string         `json:"coordinationDigest"`
@@ -270,7 +276,11 @@ type AppliedStatus struct {
 	CoordinationDigest   string                   `json:"coordinationDigest"`
 	TargetIdentityDigest string                   `json:"targetIdentityDigest"`
 	ExecutionBindingID   string                   `json:"executionBindingID"`
-	DispatchedBy         *ManagerRecord           `json:"dispatchedBy,omitempty"`
+	// ControllerStateVersion keeps an older manager from interpreting what a newer one recorded.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ControllerStateVersion int32          `json:"controllerStateVersion,omitempty"`
+	DispatchedBy           *ManagerRecord `json:"dispatchedBy,omitempty"`
 	// CompletedAt is when convergence was observed.
 	CompletedAt metav1.Time `json:"completedAt"`
 }
@@ -303,6 +313,15 @@ type PendingObservationStatus struct {
 	ApplyJobName    string `json:"applyJobName"`
 	ApplyJobUID     string `json:"applyJobUID,omitempty"`
 	ApplyGeneration int64  `json:"applyGeneration"`
+	// ApplyPodUIDs are the Pods of the Apply that were seen when it ended, 8 at most; ApplyPodCount counts all of them,
+	// and those that were gone. More than one makes the outcome unknown, whatever any of them delivered.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	ApplyPodUIDs []string `json:"applyPodUIDs,omitempty"`
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ApplyPodCount int32 `json:"applyPodCount,omitempty"`
 	// ObserveAfter is the earliest time of the proof, where the Job's create was uncertain.
 	ObserveAfter *metav1.Time      `json:"observeAfter,omitempty"`
 	Plan         CurrentPlanStatus `json:"plan"`

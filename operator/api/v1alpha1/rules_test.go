@@ -86,7 +86,7 @@ spec:
   executionBindingID: v1-` + strings.Repeat("0", 32) + `
   controllerStateVersion: 1
   ptahVersion: "1"
-  executorImage: e
+  executorImage: e@` + digest("a") + `
   runnerProtocolVersion: 1
   createdBy: {controllerImage: manager, controllerRevision: rev, runnerImage: runner}
   dialect: postgresql
@@ -244,6 +244,9 @@ func TestEveryRuleRefusesItsBreachAndAllowsItsNeighbour(t *testing.T) {
 		{goodSchema, "spec.execution.podMetadata", map[string]any{"labels": map[string]any{"job-name": "v"}}, "reserved", map[string]any{"labels": map[string]any{"job": "v"}}},
 		{goodSchema, "spec.execution.podMetadata", map[string]any{"annotations": map[string]any{"controller-uid": "v"}}, "reserved", map[string]any{"annotations": map[string]any{"controller": "v"}}},
 		{goodSchema, "spec.execution.podMetadata", map[string]any{"annotations": map[string]any{"x.kubernetes.io/y": "v"}}, "reserved", map[string]any{"annotations": map[string]any{"example.com/y": "v"}}},
+		{goodSchema, "spec.execution.podMetadata", map[string]any{"labels": map[string]any{"a b": "v"}}, "qualified names", map[string]any{"labels": map[string]any{"example.com/a_B.c": "v"}}},
+		{goodSchema, "spec.execution.podMetadata", map[string]any{"annotations": map[string]any{"Example.com/": "v"}}, "qualified names", map[string]any{"annotations": map[string]any{"example.com/a": "v"}}},
+		{goodSchema, "spec.execution.podMetadata", map[string]any{"annotations": map[string]any{strings.Repeat("k", 64): "v"}}, "qualified names", map[string]any{"annotations": map[string]any{strings.Repeat("k", 63): "v"}}},
 		{goodSchema, "spec.execution.podMetadata", map[string]any{"annotations": map[string]any{"a": strings.Repeat("v", 1025)}}, "annotations", map[string]any{"annotations": map[string]any{"a": strings.Repeat("v", 1024)}}},
 
 		{goodPlan, "spec.contractVersion", int64(2), "contractVersion", int64(1)},
@@ -261,6 +264,8 @@ func TestEveryRuleRefusesItsBreachAndAllowsItsNeighbour(t *testing.T) {
 		{goodPlan, "spec.chunks", []any{map[string]any{"name": "c", "index": int64(16), "digest": digest("a"), "size": int64(1)}}, "index", []any{map[string]any{"name": "c", "index": int64(0), "digest": digest("a"), "size": int64(1)}}},
 		{goodPlan, "spec.chunks", []any{map[string]any{"name": "c", "index": int64(0), "digest": digest("a"), "size": int64(524289)}}, "size", []any{map[string]any{"name": "c", "index": int64(0), "digest": digest("a"), "size": int64(2)}}},
 		{goodPlan, "spec.schemaRef.uid", "", "uid", "other"},
+		{goodPlan, "spec.executorImage", "registry.example/executor:v1", "executorImage", "registry.example/executor:v1@" + digest("a")},
+		{goodPlan, "spec.executorImage", "a@b@" + digest("a"), "executorImage", "a/b@" + digest("a")},
 
 		{goodApproval, "spec.planFingerprint", "none", "planFingerprint", digest("b")},
 		{goodApproval, "spec.planRef", nil, "planRef", map[string]any{"name": "p", "uid": "u"}},
@@ -417,6 +422,73 @@ func TestARealmIsListedWithWhatAPersonNeeds(t *testing.T) {
 		if kind.Kind == "PtahRealm" && (kind.Namespaced || kind.Name != "ptahrealms" || !slices.Equal(kind.ShortNames, []string{"ptahr"}) || !slices.Equal(kind.Categories, []string{"ptah"})) {
 			t.Errorf("resource %+v", kind)
 		}
+	}
+}
+
+// Every kind has its short name and the category ptah, and is listed with what a person looks for first.
+func TestEveryKindIsListedWithWhatAPersonNeeds(t *testing.T) {
+	c := serverClient(t)
+	asker, err := discovery.NewDiscoveryClientForConfig(server.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds, err := asker.ServerResourcesForGroupVersion("operator.ptah.run/v1alpha1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]struct {
+		text, short string
+		columns     []string
+		wide        []string
+	}{
+		"PtahSchema":          {goodSchema, "ptahs", []string{"Name", "Phase", "Digest", "Drift", "Approval", "In Sync", "Ready", "Reason", "Age"}, []string{"Digest"}},
+		"PtahSchemaPlan":      {goodPlan, "ptahplan", []string{"Name", "Schema", "Statements", "Destructive", "Ready", "Age"}, nil},
+		"PtahSchemaPlanChunk": {goodChunk, "ptahchunk", []string{"Name", "Age"}, nil},
+		"PtahSchemaApproval":  {goodApproval, "ptahapprove", []string{"Name", "Schema", "Approver", "Accepted", "Consumed", "Stale", "Age"}, nil},
+		"PtahRealm":           {goodRealm, "ptahr", []string{"Name", "Engine", "Sharing", "Namespaces", "Age"}, nil},
+		"PtahResultRecord":    {goodRecord, "ptahresult", []string{"Name", "Type", "Age"}, nil},
+	}
+	for _, kind := range kinds.APIResources {
+		if strings.Contains(kind.Name, "/") {
+			continue
+		}
+		expected, known := want[kind.Kind]
+		if !known || !slices.Equal(kind.ShortNames, []string{expected.short}) || !slices.Equal(kind.Categories, []string{"ptah"}) {
+			t.Errorf("resource %+v", kind)
+			continue
+		}
+		delete(want, kind.Kind)
+		o := object(t, expected.text)
+		o.SetName("listed-" + expected.short)
+		if err := c.Create(context.Background(), o); err != nil {
+			t.Fatal(err)
+		}
+		path := "/apis/operator.ptah.run/v1alpha1/"
+		if kind.Namespaced {
+			path += "namespaces/default/"
+		}
+		raw, err := asker.RESTClient().Get().AbsPath(path+kind.Name+"/"+o.GetName()).
+			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(context.Background()).Raw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := metav1.Table{}
+		if err := json.Unmarshal(raw, &shown); err != nil {
+			t.Fatal(err)
+		}
+		columns, wide := []string{}, []string(nil)
+		for _, column := range shown.ColumnDefinitions {
+			columns = append(columns, column.Name)
+			if column.Priority > 0 {
+				wide = append(wide, column.Name)
+			}
+		}
+		if !slices.Equal(columns, expected.columns) || !slices.Equal(wide, expected.wide) {
+			t.Errorf("%s is listed with %v, wide %v", kind.Kind, columns, wide)
+		}
+	}
+	for kind := range want {
+		t.Errorf("kind %s is not served", kind)
 	}
 }
 

@@ -95,6 +95,7 @@ type PtahSchemaPlanSpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	PtahVersion string `json:"ptahVersion"`
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[^@[:space:]]+@sha256:[0-9a-f]{64}$`
 	ExecutorImage string `json:"executorImage"`
 	// +kubebuilder:validation:Minimum=1
 	RunnerProtocolVersion int32 `json:"runnerProtocolVersion"`
@@ -206,6 +207,7 @@ type PtahSchemaApprovalSpec struct {
 	Approver   ApprovalIdentity `json:"approver"`
 	ApprovedAt metav1.Time      `json:"approvedAt"`
 	// MutationRequestUID is the UID of the admission request that stamped the identity.
+	// +kubebuilder:validation:MinLength=1
 	MutationRequestUID string `json:"mutationRequestUID"`
 }
 

@@ -135,6 +135,8 @@ type OCIArtifactSourceSpec struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.labels) || self.labels.all(k, k != 'controller-uid' && k != 'job-name' && !k.matches('^([a-z0-9.-]+\\\\.)?(ptah\\\\.run|kubernetes\\\\.io|k8s\\\\.io)/.*$'))",message="spec.execution.podMetadata.labels: keys of ptah.run, kubernetes.io and k8s.io, controller-uid and job-name are reserved"
 // +kubebuilder:validation:XValidation:rule="!has(self.annotations) || self.annotations.all(k, k != 'controller-uid' && k != 'job-name' && !k.matches('^([a-z0-9.-]+\\\\.)?(ptah\\\\.run|kubernetes\\\\.io|k8s\\\\.io)/.*$'))",message="spec.execution.podMetadata.annotations: keys of ptah.run, kubernetes.io and k8s.io, controller-uid and job-name are reserved"
+// +kubebuilder:validation:XValidation:rule="!has(self.labels) || self.labels.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\\\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="spec.execution.podMetadata.labels: keys must be qualified names, such as example.com/team"
+// +kubebuilder:validation:XValidation:rule="!has(self.annotations) || self.annotations.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\\\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",message="spec.execution.podMetadata.annotations: keys must be qualified names, such as example.com/team"
 type PodMetadata struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
@@ -214,6 +216,7 @@ type ImmutableObjectReference struct {
 
 // ApprovalIdentity is who the API server authenticated.
 type ApprovalIdentity struct {
+	// +kubebuilder:validation:MinLength=1
 	Username string `json:"username"`
 	// +optional
 	UID string `json:"uid,omitempty"`
@@ -232,6 +235,7 @@ type ExecutionBindingStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	PtahVersion string `json:"ptahVersion"`
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^[^@[:space:]]+@sha256:[0-9a-f]{64}$`
 	ExecutorImage string `json:"executorImage"`
 	// +kubebuilder:validation:Minimum=1
 	RunnerProtocolVersion int32 `json:"runnerProtocolVersion"`

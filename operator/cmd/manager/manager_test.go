@@ -74,9 +74,10 @@ func TestFlagsThatCannotWorkAreRefusedInOneSentence(t *testing.T) {
 	}
 }
 
-// The whole program starts on a real API server, becomes ready, leads, and gives its Lease back when it stops.
-func TestTheManagerStartsBecomesReadyAndGivesItsLeaseBack(t *testing.T) {
-	config := server.Config(t)
+// The whole program starts on a real API server, becomes ready, leads, caches what it needs and nothing else, and gives
+// its Lease back when it stops. A process can have one manager, so that this is one test.
+func TestTheManagerStartsBecomesReadyCachesLittleAndGivesItsLeaseBack(t *testing.T) {
+	config, asked := recorded(server.Config(t))
 	s, err := parse(goodFlags(t), io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,11 @@ func TestTheManagerStartsBecomesReadyAndGivesItsLeaseBack(t *testing.T) {
 	defer cancel()
 	logs := &bytes.Buffer{}
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, config, s, logr.FromSlogHandler(slog.NewTextHandler(logs, nil))) }()
+	mgr, err := assemble(config, s, logr.FromSlogHandler(slog.NewTextHandler(logs, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { ended <- mgr.Start(ctx) }()
 	eventually(t, "ready", func() bool {
 		response, err := http.Get("http://" + s.probeAddress + "/readyz")
 		if err != nil {
@@ -98,7 +103,7 @@ func TestTheManagerStartsBecomesReadyAndGivesItsLeaseBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	direct, err := client.New(config, client.Options{Scheme: scheme})
+	direct, err := client.New(server.Config(t), client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,6 +115,11 @@ func TestTheManagerStartsBecomesReadyAndGivesItsLeaseBack(t *testing.T) {
 		return ptr.Deref(lease.Spec.HolderIdentity, "")
 	}
 	eventually(t, "leading", func() bool { return holder() != "" })
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		t.Fatal("the caches were not filled")
+	}
+	t.Run("the cache holds only what is watched", func(t *testing.T) { cachesOnly(t, mgr.GetCache(), asked) })
+	t.Run("foreign objects take no memory", func(t *testing.T) { foreignObjectsTakeNoMemory(t, mgr.GetCache(), scheme) })
 	stopped := time.Now()
 	cancel()
 	select {

@@ -31,7 +31,6 @@ import (
 	"ptah.run/ptah/operator/admission"
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
 	"ptah.run/ptah/operator/operation"
-	"ptah.run/ptah/operator/operation/result"
 	"ptah.run/ptah/operator/realm"
 	"ptah.run/ptah/operator/receiver"
 	"ptah.run/ptah/operator/schema"
@@ -64,21 +63,27 @@ func run(ctx context.Context, s settings, output io.Writer) error {
 }
 
 func serve(ctx context.Context, config *rest.Config, s settings, logger logr.Logger) error {
-	scheme, err := newScheme()
+	mgr, err := assemble(config, s, logger)
 	if err != nil {
-		return err
-	}
-	mgr, leases, err := newManager(config, scheme, s, logger)
-	if err != nil {
-		return err
-	}
-	if err := register(mgr, leases, s); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	return nil
+}
+
+// assemble makes the manager with everything that it runs.
+func assemble(config *rest.Config, s settings, logger logr.Logger) (manager.Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, leases, err := newManager(config, scheme, s, logger)
+	if err != nil {
+		return nil, err
+	}
+	return mgr, register(mgr, leases, s)
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -95,6 +100,22 @@ func identified(config *rest.Config, agent string, qps float32, burst int) *rest
 	return own
 }
 
+// cacheOptions let the cache hold what is watched and nothing else: whoever reads another kind from it gets an error and
+// not an informer. Of what is watched it keeps what somebody reads.
+func cacheOptions() cache.Options {
+	return cache.Options{
+		ReaderFailOnMissingInformer: true,
+		DefaultTransform:            cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&batchv1.Job{}: {
+				Label:     labels.SelectorFromSet(labels.Set{ptahv1.LabelManagedBy: ptahv1.ManagedByValue}),
+				Transform: operation.Cached,
+			},
+			&ptahv1.PtahSchema{}: {Transform: schema.Cached},
+		},
+	}
+}
+
 // newManager makes a manager whose cache holds only what is watched, and a second client for Leases, so that no burst
 // of work can delay a renewal.
 func newManager(config *rest.Config, scheme *runtime.Scheme, s settings, logger logr.Logger) (manager.Manager, *realm.Leases, error) {
@@ -102,14 +123,7 @@ func newManager(config *rest.Config, scheme *runtime.Scheme, s settings, logger 
 	leaseConfig := identified(config, agent+" lease", leaseQPS, leaseBurst)
 	mgr, err := ctrl.NewManager(identified(config, agent, workQPS, workBurst), ctrl.Options{
 		Scheme: scheme, Logger: logger,
-		Cache: cache.Options{
-			ReaderFailOnMissingInformer: true,
-			DefaultTransform:            cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&batchv1.Job{}:       {Label: labels.SelectorFromSet(labels.Set{ptahv1.LabelManagedBy: ptahv1.ManagedByValue})},
-				&ptahv1.PtahSchema{}: {Transform: schema.Cached},
-			},
-		},
+		Cache:          cacheOptions(),
 		LeaderElection: s.leaderElect, LeaderElectionID: leaderLease, LeaderElectionNamespace: s.coordinationNamespace,
 		LeaderElectionConfig: leaseConfig, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: ptr.To(leaseDuration), RenewDeadline: ptr.To(renewDeadline), RetryPeriod: ptr.To(retryPeriod),
@@ -183,14 +197,14 @@ func operationConfig(s settings) operation.Config {
 type results struct{ reader client.Reader }
 
 // Load reads the document of a publication. What is no valid result comes back in the words of package operation.
-func (r results) Load(ctx context.Context, namespace, publication string) (*result.Document, error) {
-	document, err := receiver.Load(ctx, r.reader, namespace, publication)
+func (r results) Load(ctx context.Context, namespace, publication string) (operation.Receipt, error) {
+	document, identity, err := receiver.LoadWithIdentity(ctx, r.reader, namespace, publication)
 	var invalid *receiver.InvalidResultError
 	switch {
 	case errors.Is(err, receiver.ErrNoResult):
-		return nil, operation.ErrNoResult
+		return operation.Receipt{}, operation.ErrNoResult
 	case errors.As(err, &invalid):
-		return nil, fmt.Errorf("%w: %w", operation.ErrInvalidResult, err)
+		return operation.Receipt{}, fmt.Errorf("%w: %w", operation.ErrInvalidResult, err)
 	}
-	return document, err
+	return operation.Receipt{Document: document, PodUID: identity.PodUID}, err
 }

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"hash"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -40,26 +40,16 @@ func DecodePlan(data []byte) (*Plan, error) {
 	if len(data) > MaxPlanBytes {
 		return nil, fmt.Errorf("decode plan: %w", ErrPlanTooLarge)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	var plan Plan
-	if err := decoder.Decode(&plan); err != nil {
-		return nil, fmt.Errorf("decode plan: not a plan document: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("decode plan: more than one JSON document")
-	}
-	if err := plan.validate(); err != nil {
-		return nil, fmt.Errorf("decode plan: %w", err)
-	}
-	canonical, err := marshalPlan(plan)
+	statements := []Statement{}
+	plan, err := ScanPlan(bytes.NewReader(data), bytes.NewReader(data), func(s *Statement) error {
+		statements = append(statements, *s)
+		return nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("decode plan: %w", err)
+		return nil, err
 	}
-	if !bytes.Equal(canonical, data) {
-		return nil, errors.New("decode plan: the document is not in canonical form; use the file that \"ptah schema plan\" wrote, unchanged")
-	}
-	return &plan, nil
+	plan.Statements = statements
+	return plan, nil
 }
 
 // Digest returns "sha256:" and the lowercase hexadecimal SHA-256 of data.
@@ -67,6 +57,9 @@ func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
+
+// DigestOf returns "sha256:" and the lowercase hexadecimal sum of a SHA-256 that was fed.
+func DigestOf(sum hash.Hash) string { return "sha256:" + hex.EncodeToString(sum.Sum(nil)) }
 
 // IsDigest says whether text is "sha256:" and 64 lowercase hexadecimal digits.
 func IsDigest(text string) bool {
@@ -134,6 +127,24 @@ func marshalPlan(plan Plan) ([]byte, error) {
 }
 
 func (p *Plan) validate() error {
+	if err := p.validateHeader(); err != nil {
+		return err
+	}
+	if len(p.Statements) == 0 {
+		return errNoStatement
+	}
+	for i := range p.Statements {
+		if err := p.Statements[i].validate(); err != nil {
+			return fmt.Errorf("statements[%d]: %w", i, err)
+		}
+	}
+	return p.validateSummary(summary(p.Statements))
+}
+
+var errNoStatement = errors.New("a plan holds at least one statement")
+
+// validateHeader looks at everything but the statements and what follows from them.
+func (p *Plan) validateHeader() error {
 	switch {
 	case p.FormatVersion != PlanFormatVersion:
 		return fmt.Errorf("format version %d is not %d; use the executor that wrote the plan", p.FormatVersion, PlanFormatVersion)
@@ -145,8 +156,6 @@ func (p *Plan) validate() error {
 		return errors.New("fromFingerprint is not a sha256 digest")
 	case !IsDigest(p.ToFingerprint):
 		return errors.New("toFingerprint is not a sha256 digest")
-	case len(p.Statements) == 0:
-		return errors.New("a plan holds at least one statement")
 	}
 	switch p.TransactionMode {
 	case TransactionAll, TransactionFile, TransactionNone:
@@ -158,15 +167,11 @@ func (p *Plan) validate() error {
 			return fmt.Errorf("exclude[%d] is empty or not UTF-8", i)
 		}
 	}
-	if err := p.validateRows(); err != nil {
-		return err
-	}
-	for i := range p.Statements {
-		if err := p.Statements[i].validate(); err != nil {
-			return fmt.Errorf("statements[%d]: %w", i, err)
-		}
-	}
-	destructive, changes := summary(p.Statements)
+	return p.validateRows()
+}
+
+// validateSummary compares the header with what follows from the statements.
+func (p *Plan) validateSummary(destructive bool, changes []PrivilegeChange) error {
 	if p.Destructive != destructive {
 		return errors.New("destructive does not agree with the statements")
 	}

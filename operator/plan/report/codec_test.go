@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -86,8 +87,24 @@ func TestDecodePlanRefuses(t *testing.T) {
 			if _, err := DecodePlan(data); err == nil {
 				t.Error("it was accepted")
 			}
+			if _, err := scan(data); err == nil {
+				t.Error("it was accepted where it is read one statement at a time")
+			}
 		})
 	}
+}
+
+// scan reads a document with ScanPlan and puts it together again.
+func scan(data []byte) (*Plan, error) {
+	var statements []Statement
+	plan, err := ScanPlan(bytes.NewReader(data), bytes.NewReader(data), func(s *Statement) error {
+		statements = append(statements, *s)
+		return nil
+	})
+	if err == nil {
+		plan.Statements = statements
+	}
+	return plan, err
 }
 
 func TestTheLargestPlanIsAcceptedAndOneByteMoreIsNot(t *testing.T) {
@@ -142,18 +159,57 @@ func TestWorse(t *testing.T) {
 	}
 }
 
+func TestScanPlanGivesTheStatementsInOrderAndStopsWhereItIsTold(t *testing.T) {
+	want := example()
+	good, err := EncodePlan(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := []string{}
+	header, err := ScanPlan(bytes.NewReader(good), bytes.NewReader(good), func(s *Statement) error {
+		seen = append(seen, s.SQL)
+		return nil
+	})
+	if err != nil || len(seen) != 3 || seen[2] != "DROP TABLE b" || header.Statements != nil || !header.Destructive || header.ToFingerprint != want.ToFingerprint {
+		t.Errorf("%v, %v, %+v", err, seen, header)
+	}
+	told := errors.New("enough")
+	if _, err := ScanPlan(bytes.NewReader(good), bytes.NewReader(good), func(*Statement) error { return told }); !errors.Is(err, told) {
+		t.Errorf("error %v", err)
+	}
+	short := good[:len(good)-20]
+	if _, err := ScanPlan(bytes.NewReader(good), bytes.NewReader(short), func(*Statement) error { return nil }); err == nil {
+		t.Error("other bytes are the same to it")
+	}
+	if _, err := ScanPlan(bytes.NewReader(good), bytes.NewReader(append(bytes.Clone(good), ' ')), func(*Statement) error { return nil }); err == nil {
+		t.Error("a byte more is the same to it")
+	}
+}
+
 func FuzzDecodePlan(f *testing.F) {
 	good, err := EncodePlan(example())
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(good)
+	rows, err := EncodePlan(withRows())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(rows)
 	f.Add([]byte(`{"formatVersion":1}`))
 	f.Add([]byte(`{}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		plan, err := DecodePlan(data)
+		scanned, scanErr := scan(data)
+		if (err == nil) != (scanErr == nil) && !errors.Is(err, ErrPlanTooLarge) {
+			t.Fatalf("read whole: %v; read one statement at a time: %v", err, scanErr)
+		}
 		if err != nil {
 			return
+		}
+		if !reflect.DeepEqual(plan, scanned) {
+			t.Fatalf("read one statement at a time it is another plan: %+v, %+v", plan, scanned)
 		}
 		again, err := EncodePlan(*plan)
 		if err != nil || !bytes.Equal(again, data) {

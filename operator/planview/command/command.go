@@ -1,9 +1,8 @@
 // Package command is the command line of kubectl-ptah. It reads and never writes to the cluster, and it prints nothing
-// on its standard output before everything that it would print was verified.
+// of a plan on its standard output before all of the plan was verified.
 package command
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ptah.run/ptah/operator/planview"
+	"ptah.run/ptah/operator/schemaview"
 )
 
 // Exit codes.
@@ -59,7 +60,7 @@ func Run(ctx context.Context, arguments []string, streams Streams, version strin
 	case errors.As(err, new(usageError)):
 		_, _ = fmt.Fprintf(streams.Err, "kubectl-ptah: %v; see kubectl ptah --help\n", err)
 		return ExitUsage
-	case errors.Is(err, planview.ErrNothing):
+	case errors.Is(err, planview.ErrNothing), errors.Is(err, schemaview.ErrNothing):
 		_, _ = fmt.Fprintf(streams.Err, "kubectl-ptah: %v\n", err)
 		return ExitNothing
 	}
@@ -70,7 +71,7 @@ func Run(ctx context.Context, arguments []string, streams Streams, version strin
 func newRoot(streams Streams, version string, connect Connect) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "kubectl-ptah",
-		Short:             "Read plans of ptah-operator",
+		Short:             "Read what ptah-operator knows of a PtahSchema, and its plans",
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl ptah"},
 		Version:           version,
 		SilenceErrors:     true,
@@ -87,16 +88,48 @@ func newRoot(streams Streams, version string, connect Connect) *cobra.Command {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newPlan(streams, connect))
+	root.AddCommand(newPlan(streams, connect), newSchema(streams, connect))
 	return root
 }
 
-type planFlags struct {
+// cluster is the flags that every command has.
+type cluster struct {
 	connection Connection
-	output     string
-	current    bool
-	applied    bool
 	timeout    time.Duration
+}
+
+func (c *cluster) add(set *pflag.FlagSet) {
+	set.StringVarP(&c.connection.Namespace, "namespace", "n", "", "namespace; the kubeconfig context's by default")
+	set.StringVar(&c.connection.Kubeconfig, "kubeconfig", "", "path of the kubeconfig file")
+	set.StringVar(&c.connection.Context, "context", "", "kubeconfig context")
+	set.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long the API server may take in all")
+}
+
+// open connects; the context that it returns ends after the timeout.
+func (c *cluster) open(ctx context.Context, connect Connect) (bounded context.Context, cancel context.CancelFunc, reader client.Reader, namespace string, err error) {
+	reader, namespace, err = connect(c.connection)
+	if err != nil {
+		return nil, nil, nil, "", fmt.Errorf("connect to the cluster: %w", err)
+	}
+	bounded, cancel = context.WithTimeout(ctx, c.timeout)
+	return bounded, cancel, reader, namespace, nil
+}
+
+// oneName refuses anything but one argument.
+func oneName(command string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, arguments []string) error {
+		if len(arguments) != 1 {
+			return usageError{errors.New(command + " takes the name of one PtahSchema")}
+		}
+		return nil
+	}
+}
+
+type planFlags struct {
+	cluster
+	output  string
+	current bool
+	applied bool
 }
 
 func newPlan(streams Streams, connect Connect) *cobra.Command {
@@ -107,57 +140,45 @@ func newPlan(streams Streams, connect Connect) *cobra.Command {
 		Example: `  kubectl ptah plan orders -n shop
   kubectl ptah plan orders -n shop -o sql
   kubectl ptah plan orders -n shop -o approval | kubectl create -f -`,
-		Args: func(_ *cobra.Command, arguments []string) error {
-			if len(arguments) != 1 {
-				return usageError{errors.New("plan takes the name of one PtahSchema")}
-			}
-			return nil
-		},
+		Args: oneName("plan"),
 		RunE: func(cmd *cobra.Command, arguments []string) error {
 			return flags.run(cmd.Context(), arguments[0], streams, connect)
 		},
 	}
 	set := cmd.Flags()
-	set.StringVarP(&flags.connection.Namespace, "namespace", "n", "", "namespace; the kubeconfig context's by default")
-	set.StringVar(&flags.connection.Kubeconfig, "kubeconfig", "", "path of the kubeconfig file")
-	set.StringVar(&flags.connection.Context, "context", "", "kubeconfig context")
+	flags.add(set)
 	set.StringVarP(&flags.output, "output", "o", "text", "text, sql, json (the stored bytes) or approval (the object that authorises this plan)")
 	set.BoolVar(&flags.current, "current", false, "the plan that the schema has now (default)")
 	set.BoolVar(&flags.applied, "applied", false, "the plan that was applied last")
-	set.DurationVar(&flags.timeout, "timeout", defaultTimeout, "how long the API server may take in all")
 	return cmd
 }
 
-func (f planFlags) run(ctx context.Context, name string, streams Streams, connect Connect) error {
+func (f *planFlags) run(ctx context.Context, name string, streams Streams, connect Connect) (err error) {
 	which, write, err := f.choose()
 	if err != nil {
 		return usageError{err}
 	}
-	reader, namespace, err := connect(f.connection)
+	ctx, cancel, reader, namespace, err := f.open(ctx, connect)
 	if err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
+		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	view, err := planview.Fetch(ctx, reader, namespace, name, which)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, view.Close()) }()
 	if f.output == "approval" && !view.Waiting() {
 		_, _ = fmt.Fprintf(streams.Err, "kubectl-ptah: warning: PtahSchema %q does not wait for an approval of this plan now, so creating it will be refused\n", name)
 	}
-	var page bytes.Buffer
-	if err := write(view, &page); err != nil {
-		return fmt.Errorf("write the plan: %w", err)
-	}
-	if _, err := streams.Out.Write(page.Bytes()); err != nil {
+	if err := write(view, streams.Out); err != nil {
 		return fmt.Errorf("write the plan: %w", err)
 	}
 	return nil
 }
 
 // choose says which plan and which form are meant.
-func (f planFlags) choose() (planview.Which, func(*planview.View, io.Writer) error, error) {
+func (f *planFlags) choose() (planview.Which, func(*planview.View, io.Writer) error, error) {
 	which := planview.Current
 	switch {
 	case f.current && f.applied:

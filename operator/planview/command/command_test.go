@@ -89,6 +89,13 @@ func TestExitCodesAndStreams(t *testing.T) {
 		"both plans":                  {[]string{"plan", "orders", "--current", "--applied"}, 2, "", "exclude each other"},
 		"an approval of what was":     {[]string{"plan", "orders", "--applied", "-o", "approval"}, 2, "", "what was applied needs no approval"},
 		"no time":                     {[]string{"plan", "orders", "--timeout", "0s"}, 2, "", "--timeout must be positive"},
+		"the state":                   {[]string{"schema", "orders"}, 0, "phase        AwaitingApproval", ""},
+		"the state for programs":      {[]string{"schema", "orders", "-o", "json"}, 0, `"contractVersion": 1`, ""},
+		"help of the state":           {[]string{"schema", "--help"}, 0, "what a person should do next", ""},
+		"no schema to tell of":        {[]string{"schema", "other"}, 3, "", `nothing to show: PtahSchema "other" does not exist in namespace "shop"`},
+		"a state without a name":      {[]string{"schema"}, 2, "", "schema takes the name of one PtahSchema"},
+		"a state in another form":     {[]string{"schema", "orders", "-o", "sql"}, 2, "", `-o "sql" is none of text and json`},
+		"a state without time":        {[]string{"schema", "orders", "--timeout", "-1s"}, 2, "", "--timeout must be positive"},
 		"an unknown command":          {[]string{"apply"}, 2, "", `"apply" is not a command`},
 		"a malformed timeout is told": {[]string{"plan", "orders", "--timeout", "soon"}, 2, "", "invalid argument"},
 	} {
@@ -108,9 +115,11 @@ func TestExitCodesAndStreams(t *testing.T) {
 }
 
 func TestNothingIsPrintedWhereTheClusterCannotBeReached(t *testing.T) {
-	got := run(t, nil, "plan", "orders")
-	if got.code != ExitFailed || got.out != "" || !strings.Contains(got.err, "connect to the cluster: no such context") {
-		t.Errorf("exit %d, out %q, err %q", got.code, got.out, got.err)
+	for _, command := range []string{"plan", "schema"} {
+		got := run(t, nil, command, "orders")
+		if got.code != ExitFailed || got.out != "" || !strings.Contains(got.err, "connect to the cluster: no such context") {
+			t.Errorf("%s: exit %d, out %q, err %q", command, got.code, got.out, got.err)
+		}
 	}
 }
 
@@ -168,6 +177,9 @@ func (slow) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...c
 func TestTheTimeoutEndsTheCommand(t *testing.T) {
 	started := time.Now()
 	got := run(t, slow{}, "plan", "orders", "--timeout", "50ms")
+	if state := run(t, slow{}, "schema", "orders", "--timeout", "50ms"); state.code != ExitFailed || state.out != "" {
+		t.Errorf("exit %d, out %q", state.code, state.out)
+	}
 	if got.code != ExitFailed || !strings.Contains(got.err, "deadline exceeded") || time.Since(started) > 10*time.Second {
 		t.Errorf("exit %d after %s, err %q", got.code, time.Since(started), got.err)
 	}
