@@ -55,6 +55,7 @@ func TestMySQLCases(t *testing.T) {
 type mysqlCase struct {
 	server *scratch.Server
 	name   string
+	start  func(context.Context, scratch.Options) (*scratch.Server, error) // the scratch server; nil lends one
 }
 
 func (c mysqlCase) run(ctx context.Context, old, want string, noop bool) (verdict, string) {
@@ -170,8 +171,12 @@ func (c mysqlCase) plan(ctx context.Context, want string) (*planner.Result, erro
 	if err != nil {
 		return nil, err
 	}
+	start := c.start
+	if start == nil {
+		start = lendScratch
+	}
 	return planner.Plan(ctx, planner.Request{State: state, Desired: []planner.File{{Name: "desired.sql", SQL: want}},
-		Mode: report.TransactionNone, Getenv: os.Getenv, Start: lendScratch})
+		Mode: report.TransactionNone, Getenv: os.Getenv, Start: start})
 }
 
 var (
