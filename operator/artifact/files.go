@@ -25,8 +25,8 @@ type markerContent struct {
 	Files  map[string]string `json:"files"`
 }
 
-// ReadFiles reads a schema from one file, or from the files of a folder whose names end in .sql, in lexical order.
-// Other files of the folder are passed over; a folder inside it, or a link, is refused where its name ends in .sql.
+// ReadFiles reads a schema from one file, or from the files of a folder whose names end in .sql or .hcl, in lexical
+// order. Other files of the folder are passed over; a folder inside it, or a link, is refused where its name ends so.
 func ReadFiles(path string) ([]File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func ReadFiles(path string) ([]File, error) {
 		}
 		paths = nil
 		for _, entry := range entries {
-			if !strings.HasSuffix(entry.Name(), ".sql") {
+			if !strings.HasSuffix(entry.Name(), sqlSuffix) && !strings.HasSuffix(entry.Name(), hclSuffix) {
 				continue
 			}
 			if !entry.Type().IsRegular() {

@@ -23,10 +23,12 @@ import (
 const (
 	SchemaType       = "application/vnd.ptah.run.schema.v1"
 	SchemaLayerType  = "application/vnd.ptah.run.schema.sql.v1"
+	HCLLayerType     = "application/vnd.ptah.run.schema.hcl.v1"
 	emptyConfigType  = "application/vnd.oci.empty.v1+json"
 	titleAnnotation  = "org.opencontainers.image.title"
 	FormatAnnotation = "run.ptah.schema-format"
-	formatSQL        = "sql"
+	formatSQL        = "sql" // every file is SQL
+	formatHCL        = "hcl" // some file is HCL; an executor that knows none of it refuses the artifact by this
 )
 
 // manifest is an OCI image manifest with the fields that artifacts use.
@@ -109,10 +111,10 @@ func (c *Client) Push(ctx context.Context, ref Reference, files []File, annotati
 	m := manifest{SchemaVersion: 2, MediaType: string(types.OCIManifestSchema1), ArtifactType: SchemaType,
 		Annotations: map[string]string{}, Layers: []v1.Descriptor{}}
 	maps.Copy(m.Annotations, annotations)
-	m.Annotations[FormatAnnotation] = formatSQL
+	m.Annotations[FormatAnnotation] = formatOf(files)
 	layers := []v1.Layer{config}
 	for _, file := range slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Name, b.Name) }) {
-		layer := static.NewLayer(file.Data, SchemaLayerType)
+		layer := static.NewLayer(file.Data, file.layerType())
 		d, err := describe(layer)
 		if err != nil {
 			return nil, err
@@ -182,10 +184,17 @@ func (c *Client) Fetch(ctx context.Context, ref Reference) (*Info, []File, error
 		if err != nil {
 			return nil, nil, err
 		}
-		files = append(files, File{Name: d.Annotations[titleAnnotation], Data: data})
+		file := File{Name: d.Annotations[titleAnnotation], Data: data}
+		if string(d.MediaType) != string(file.layerType()) {
+			return nil, nil, fail(report.CodeInvalidArtifact, "the artifact calls a file by the ending of one format and the media type of another")
+		}
+		files = append(files, file)
 	}
 	if err := checkFiles(files); err != nil {
 		return nil, nil, err
+	}
+	if info.Annotations[FormatAnnotation] != formatOf(files) {
+		return nil, nil, fail(report.CodeInvalidArtifact, "the artifact's annotation "+FormatAnnotation+" does not say of which format its files are")
 	}
 	return info, files, nil
 }
@@ -195,16 +204,16 @@ func (i *Info) checkSchema() error {
 	switch {
 	case i.ArtifactType != SchemaType:
 		return fail(report.CodeInvalidArtifact, "the artifact is not a schema; its type is not "+SchemaType)
-	case i.Annotations[FormatAnnotation] != formatSQL:
-		return fail(report.CodeInvalidArtifact, "the artifact's annotation "+FormatAnnotation+" is not sql")
+	case i.Annotations[FormatAnnotation] != formatSQL && i.Annotations[FormatAnnotation] != formatHCL:
+		return fail(report.CodeInvalidArtifact, "the artifact's annotation "+FormatAnnotation+" is neither sql nor hcl")
 	case len(i.manifest.Layers) == 0 || len(i.manifest.Layers) > MaxFiles:
 		return fail(report.CodeInvalidArtifact, fmt.Sprintf("the artifact holds no file or more than %d", MaxFiles))
 	case i.Size > MaxTotalBytes:
 		return fail(report.CodeInvalidArtifact, fmt.Sprintf("the artifact is larger than %d bytes", MaxTotalBytes))
 	}
 	for _, d := range i.manifest.Layers {
-		if string(d.MediaType) != SchemaLayerType {
-			return fail(report.CodeInvalidArtifact, "the artifact holds a layer that is not an SQL file")
+		if t := string(d.MediaType); t != SchemaLayerType && t != HCLLayerType {
+			return fail(report.CodeInvalidArtifact, "the artifact holds a layer that is neither an SQL nor an HCL file")
 		}
 		if d.Size > MaxFileBytes {
 			return fail(report.CodeInvalidArtifact, fmt.Sprintf("the artifact holds a file of more than %d bytes", MaxFileBytes))
@@ -236,11 +245,34 @@ func (c *Client) blob(ctx context.Context, ref Reference, d v1.Descriptor) ([]by
 	return data, nil
 }
 
-// checkFiles refuses names that are not plain SQL file names, duplicates, and content that cannot be SQL text.
+// HCL says whether a file declares its objects in HCL; otherwise it is SQL.
+func (f File) HCL() bool { return strings.HasSuffix(f.Name, hclSuffix) }
+
+func (f File) layerType() types.MediaType {
+	if f.HCL() {
+		return HCLLayerType
+	}
+	return SchemaLayerType
+}
+
+func formatOf(files []File) string {
+	if slices.ContainsFunc(files, File.HCL) {
+		return formatHCL
+	}
+	return formatSQL
+}
+
+// Endings of the names of schema files.
+const (
+	sqlSuffix = ".sql"
+	hclSuffix = ".hcl"
+)
+
+// checkFiles refuses names that are not plain file names, duplicates, and content that cannot be text.
 func checkFiles(files []File) error {
 	switch {
 	case len(files) == 0:
-		return fail(report.CodeInvalidArtifact, "a schema holds at least one file whose name ends in .sql")
+		return fail(report.CodeInvalidArtifact, "a schema holds at least one file whose name ends in .sql or .hcl")
 	case len(files) > MaxFiles:
 		return fail(report.CodeInvalidArtifact, fmt.Sprintf("a schema holds at most %d files", MaxFiles))
 	}
@@ -248,7 +280,7 @@ func checkFiles(files []File) error {
 	total := 0
 	for _, file := range files {
 		if !plainName(file.Name) {
-			return fail(report.CodeInvalidArtifact, "a file name of the schema is not of letters, digits, '.', '_' and '-' with .sql at its end")
+			return fail(report.CodeInvalidArtifact, "a file name of the schema is not of letters, digits, '.', '_' and '-' with .sql or .hcl at its end")
 		}
 		if seen[file.Name] {
 			return fail(report.CodeInvalidArtifact, "two files of the schema have one name")
@@ -259,14 +291,17 @@ func checkFiles(files []File) error {
 			return fail(report.CodeInvalidArtifact, fmt.Sprintf("a schema holds files of at most %d bytes and %d together", MaxFileBytes, MaxTotalBytes))
 		}
 		if bytes.IndexByte(file.Data, 0) >= 0 {
-			return fail(report.CodeInvalidArtifact, "a file of the schema holds a NUL byte and is not SQL")
+			return fail(report.CodeInvalidArtifact, "a file of the schema holds a NUL byte and is no text")
 		}
 	}
 	return nil
 }
 
 func plainName(name string) bool {
-	stem, found := strings.CutSuffix(name, ".sql")
+	stem, found := strings.CutSuffix(name, sqlSuffix)
+	if !found {
+		stem, found = strings.CutSuffix(name, hclSuffix)
+	}
 	if !found || stem == "" || len(name) > 255 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") {
 		return false
 	}

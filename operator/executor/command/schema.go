@@ -42,7 +42,7 @@ func (f *databaseFlags) add(cmd *cobra.Command) {
 }
 
 func (f *databaseFlags) addSchema(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.schema, "schema", "", "the declared schema: an SQL file, or a folder of .sql files (PTAH_SCHEMA_DIR)")
+	cmd.Flags().StringVar(&f.schema, "schema", "", "the declared schema: an SQL or HCL file, or a folder of .sql and .hcl files (PTAH_SCHEMA_DIR)")
 }
 
 // check refuses flags that cannot be meant.
