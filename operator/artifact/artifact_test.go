@@ -128,6 +128,30 @@ func TestPushResolveFetch(t *testing.T) {
 	}
 }
 
+func TestAnArtifactSaysThatItHoldsHCL(t *testing.T) {
+	b := newBench(t, true)
+	c := b.client(t, Access{})
+	mixed := append([]File{{"010-tables.hcl", []byte("table \"t\" {}")}}, example...)
+	pushed, err := c.Push(t.Context(), b.ref(t, ":hcl"), mixed, nil)
+	if err != nil {
+		t.Fatal(err, Detail(err))
+	}
+	info, files, err := c.Fetch(t.Context(), b.ref(t, "@"+pushed.Digest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Annotations[FormatAnnotation] != "hcl" || len(files) != 3 || files[2].Name != "010-tables.hcl" || !files[2].HCL() || files[0].HCL() {
+		t.Errorf("fetched %+v %v", info, files)
+	}
+	dir := filepath.Join(t.TempDir(), "schema")
+	if err := WriteFiles(dir, pushed.Digest, files); err != nil {
+		t.Fatal(err)
+	}
+	if read, err := ReadFiles(dir); err != nil || len(read) != 3 || PulledDigest(dir, read) != pushed.Digest {
+		t.Errorf("%v %v", read, err)
+	}
+}
+
 func TestRegistryErrorsHaveCodes(t *testing.T) {
 	answer := func(status int) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(status); return true }
@@ -328,9 +352,13 @@ func TestFetchRefusesWhatIsNoSchema(t *testing.T) {
 		"a name with a folder":       base(same, layer(title("../a.sql"))),
 		"a hidden name":              base(same, layer(title(".a.sql"))),
 		"a name of another kind":     base(same, layer(title("a.hcl"))),
-		"two files of one name":      base(same, layer(same), layer(same)),
-		"no name":                    base(same, layer(title(""))),
-		"another manifest version":   base(func(m map[string]any) { m["schemaVersion"] = 1 }, layer(same)),
+		"HCL that is called SQL":     base(same, layer(func(l map[string]any) { l["mediaType"] = HCLLayerType })),
+		"HCL in a schema of SQL": base(same, layer(func(l map[string]any) {
+			l["mediaType"], l["annotations"] = HCLLayerType, map[string]any{titleAnnotation: "a.hcl"}
+		})),
+		"two files of one name":    base(same, layer(same), layer(same)),
+		"no name":                  base(same, layer(title(""))),
+		"another manifest version": base(func(m map[string]any) { m["schemaVersion"] = 1 }, layer(same)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := c.Fetch(t.Context(), b.put(t, c, m))

@@ -24,7 +24,7 @@ type markerContent struct {
 	Files  map[string]string `json:"files"`
 }
 
-// ReadFiles reads a schema from one file, or from the files of a folder whose names end in .sql or .rows.yaml, in lexical
+// ReadFiles reads a schema from one file, or from the files of a folder whose names end in .sql, .hcl or .rows.yaml, in lexical
 // order. Other files of the folder are passed over; a folder inside it, or a link, is refused where its name ends so.
 func ReadFiles(path string) ([]File, error) {
 	info, err := os.Stat(path)

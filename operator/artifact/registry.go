@@ -24,10 +24,12 @@ const (
 	SchemaType       = "application/vnd.ptah.run.schema.v1"
 	SchemaLayerType  = "application/vnd.ptah.run.schema.sql.v1"
 	RowsLayerType    = "application/vnd.ptah.run.schema.rows.v1+yaml"
+	HCLLayerType     = "application/vnd.ptah.run.schema.hcl.v1"
 	emptyConfigType  = "application/vnd.oci.empty.v1+json"
 	titleAnnotation  = "org.opencontainers.image.title"
 	FormatAnnotation = "run.ptah.schema-format"
-	formatSQL        = "sql"
+	formatSQL        = "sql" // every file is SQL
+	formatHCL        = "hcl" // some file is HCL; an executor that knows none of it refuses the artifact by this
 )
 
 // manifest is an OCI image manifest with the fields that artifacts use.
@@ -110,7 +112,7 @@ func (c *Client) Push(ctx context.Context, ref Reference, files []File, annotati
 	m := manifest{SchemaVersion: 2, MediaType: string(types.OCIManifestSchema1), ArtifactType: SchemaType,
 		Annotations: map[string]string{}, Layers: []v1.Descriptor{}}
 	maps.Copy(m.Annotations, annotations)
-	m.Annotations[FormatAnnotation] = formatSQL
+	m.Annotations[FormatAnnotation] = formatOf(files)
 	layers := []v1.Layer{config}
 	for _, file := range slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Name, b.Name) }) {
 		layer := static.NewLayer(file.Data, types.MediaType(layerType(file.Name)))
@@ -188,6 +190,9 @@ func (c *Client) Fetch(ctx context.Context, ref Reference) (*Info, []File, error
 	if err := checkFiles(files); err != nil {
 		return nil, nil, err
 	}
+	if info.Annotations[FormatAnnotation] != formatOf(files) {
+		return nil, nil, fail(report.CodeInvalidArtifact, "the artifact's annotation "+FormatAnnotation+" does not say of which format its files are")
+	}
 	return info, files, nil
 }
 
@@ -196,8 +201,8 @@ func (i *Info) checkSchema() error {
 	switch {
 	case i.ArtifactType != SchemaType:
 		return fail(report.CodeInvalidArtifact, "the artifact is not a schema; its type is not "+SchemaType)
-	case i.Annotations[FormatAnnotation] != formatSQL:
-		return fail(report.CodeInvalidArtifact, "the artifact's annotation "+FormatAnnotation+" is not sql")
+	case i.Annotations[FormatAnnotation] != formatSQL && i.Annotations[FormatAnnotation] != formatHCL:
+		return fail(report.CodeInvalidArtifact, "the artifact's annotation "+FormatAnnotation+" is neither sql nor hcl")
 	case len(i.manifest.Layers) == 0 || len(i.manifest.Layers) > MaxFiles:
 		return fail(report.CodeInvalidArtifact, fmt.Sprintf("the artifact holds no file or more than %d", MaxFiles))
 	case i.Size > MaxTotalBytes:
@@ -205,7 +210,7 @@ func (i *Info) checkSchema() error {
 	}
 	for _, d := range i.manifest.Layers {
 		if kind := layerType(d.Annotations[titleAnnotation]); kind == "" || string(d.MediaType) != kind {
-			return fail(report.CodeInvalidArtifact, "the artifact holds a layer that is neither an SQL file nor a declaration of rows, or is named as the other")
+			return fail(report.CodeInvalidArtifact, "the artifact holds a layer that is neither an SQL or HCL file nor a declaration of rows, or is named as another")
 		}
 		if d.Size > MaxFileBytes {
 			return fail(report.CodeInvalidArtifact, fmt.Sprintf("the artifact holds a file of more than %d bytes", MaxFileBytes))
@@ -237,11 +242,23 @@ func (c *Client) blob(ctx context.Context, ref Reference, d v1.Descriptor) ([]by
 	return data, nil
 }
 
-// checkFiles refuses names that are not plain SQL file names, duplicates, and content that cannot be SQL text.
+const hclSuffix = ".hcl"
+
+// HCL says whether a file declares its objects in HCL; otherwise it is SQL.
+func (f File) HCL() bool { return strings.HasSuffix(f.Name, hclSuffix) }
+
+func formatOf(files []File) string {
+	if slices.ContainsFunc(files, File.HCL) {
+		return formatHCL
+	}
+	return formatSQL
+}
+
+// checkFiles refuses names that are not plain file names, duplicates, and content that cannot be text.
 func checkFiles(files []File) error {
 	switch {
-	case !slices.ContainsFunc(files, func(f File) bool { return layerType(f.Name) == SchemaLayerType }):
-		return fail(report.CodeInvalidArtifact, "a schema holds at least one file whose name ends in .sql")
+	case !slices.ContainsFunc(files, func(f File) bool { return layerType(f.Name) != RowsLayerType }):
+		return fail(report.CodeInvalidArtifact, "a schema holds at least one file whose name ends in .sql or .hcl")
 	case len(files) > MaxFiles:
 		return fail(report.CodeInvalidArtifact, fmt.Sprintf("a schema holds at most %d files", MaxFiles))
 	}
@@ -249,7 +266,7 @@ func checkFiles(files []File) error {
 	total := 0
 	for _, file := range files {
 		if !plainName(file.Name) {
-			return fail(report.CodeInvalidArtifact, "a file name of the schema is not of letters, digits, '.', '_' and '-' with .sql or .rows.yaml at its end")
+			return fail(report.CodeInvalidArtifact, "a file name of the schema is not of letters, digits, '.', '_' and '-' with .sql, .hcl or .rows.yaml at its end")
 		}
 		if seen[file.Name] {
 			return fail(report.CodeInvalidArtifact, "two files of the schema have one name")
@@ -267,7 +284,7 @@ func checkFiles(files []File) error {
 }
 
 // suffixes are the ends of file names with the media types of what they hold.
-var suffixes = map[string]string{".sql": SchemaLayerType, ".rows.yaml": RowsLayerType}
+var suffixes = map[string]string{".sql": SchemaLayerType, hclSuffix: HCLLayerType, ".rows.yaml": RowsLayerType}
 
 // layerType is the media type of a file of that name, or empty where it is none of a schema.
 func layerType(name string) string {
@@ -280,7 +297,10 @@ func layerType(name string) string {
 }
 
 func plainName(name string) bool {
-	stem := strings.TrimSuffix(strings.TrimSuffix(name, ".sql"), ".rows.yaml")
+	stem := name
+	for suffix := range suffixes {
+		stem = strings.TrimSuffix(stem, suffix)
+	}
 	if layerType(name) == "" || stem == "" || len(name) > 255 || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") {
 		return false
 	}

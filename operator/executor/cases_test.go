@@ -43,7 +43,7 @@ const (
 var worth = []verdict{silent, failed, refused, right}
 
 // targetServer starts a PostgreSQL server that plays the database of a user. Its owner is an ordinary role.
-func targetServer(t *testing.T) *scratch.Server {
+func targetServer(t testing.TB) *scratch.Server {
 	t.Helper()
 	if _, err := scratch.Binaries(os.Getenv); err != nil {
 		if os.Getenv("PTAH_TEST_SERVERS") != "" {

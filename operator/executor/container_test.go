@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,14 +53,33 @@ func TestExecutorImageInContainer(t *testing.T) {
 	runInside(t, executorImage, inside("TestMySQLProgram"), "PTAH_TEST_MYSQL")
 }
 
+// TestBenchmarksInContainer runs the benchmarks in the executor's image, which has both servers, and passes on what they
+// measured. It asks for nothing but that they run: how fast they are is for a person to read.
+func TestBenchmarksInContainer(t *testing.T) {
+	pattern := os.Getenv("PTAH_BENCH")
+	if pattern == "" {
+		t.Skip("set PTAH_BENCH to the benchmarks to run, such as . for all")
+	}
+	count := os.Getenv("PTAH_BENCH_COUNT")
+	if count == "" {
+		count = "1"
+	}
+	runProgram(t, executorImage, "PTAH_TEST_SERVERS", "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", "1x",
+		"-test.count", count, "-test.timeout", "0")
+}
+
 // programFolder is where testProgram puts what it builds; TestMain removes it.
 var programFolder string
 
-// testProgram builds the tests of this package as one program that needs nothing of the machine it runs on, or takes the
-// one that PTAH_TEST_PROGRAM names: a long search goes on with it while its source changes.
+// testProgram builds the tests of this package as one program that needs nothing of the machine it runs on. Where this
+// process is such a program, it is the one; so is what PTAH_TEST_PROGRAM names: a long search goes on with it while its
+// source changes.
 var testProgram = sync.OnceValues(func() (string, error) {
 	if program := os.Getenv("PTAH_TEST_PROGRAM"); program != "" {
 		return program, nil
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "0"}) {
+		return os.Executable()
 	}
 	var err error
 	if programFolder, err = os.MkdirTemp("", "executor-test"); err != nil {
@@ -76,6 +97,14 @@ var testProgram = sync.OnceValues(func() (string, error) {
 // runInside runs tests of this package in an image. The variable tells them that a server must be there.
 func runInside(t *testing.T, image, tests, variable string) {
 	t.Helper()
+	if passed := runProgram(t, image, variable, "-test.v", "-test.run", tests); passed == 0 {
+		t.Error("no test passed inside")
+	}
+}
+
+// runProgram runs the tests of this package as one program in an image, and returns how many passed.
+func runProgram(t *testing.T, image, variable string, arguments ...string) (passed int) {
+	t.Helper()
 	if os.Getenv("PTAH_TEST_CONTAINERS") != "1" {
 		t.Skip("set PTAH_TEST_CONTAINERS=1 to run tests in containers")
 	}
@@ -89,7 +118,7 @@ func runInside(t *testing.T, image, tests, variable string) {
 	c, err := testcontainers.GenericContainer(ctx, testcontainers.GenericContainerRequest{
 		ContainerRequest: testcontainers.ContainerRequest{
 			Image:      image,
-			Entrypoint: []string{"/executor.test", "-test.v", "-test.run", tests},
+			Entrypoint: append([]string{"/executor.test"}, arguments...),
 			Env:        environment(variable),
 			HostConfigModifier: func(h *container.HostConfig) {
 				h.Tmpfs = map[string]string{"/scratch": "rw,size=4g,mode=1777"}
@@ -114,12 +143,12 @@ func runInside(t *testing.T, image, tests, variable string) {
 	if err != nil {
 		t.Fatalf("run the tests in %s; \"ptah-qualify lab images\" builds it: %v", image, err)
 	}
-	relay(t, c)
+	return relay(t, c)
 }
 
 // environment is what the tests inside are told.
 func environment(server string) map[string]string {
-	out := map[string]string{server: "1", "PTAH_SCRATCH_DIR": "/scratch", "TMPDIR": "/scratch",
+	out := map[string]string{server: "1", "PTAH_SCRATCH_DIR": "/scratch", "TMPDIR": "/scratch", "PTAH_BENCH_TABLES": os.Getenv("PTAH_BENCH_TABLES"),
 		"PTAH_TEST_PAIRS": os.Getenv("PTAH_TEST_PAIRS"), "PTAH_TEST_SEED": os.Getenv("PTAH_TEST_SEED")}
 	if os.Getenv(findingsVariable) != "" {
 		out[findingsVariable] = "/findings"
@@ -127,15 +156,14 @@ func environment(server string) map[string]string {
 	return out
 }
 
-// relay passes on what the tests said inside and fails if they did.
-func relay(t *testing.T, c testcontainers.Container) {
+// relay passes on what the tests said inside, fails if they did, and returns how many passed.
+func relay(t *testing.T, c testcontainers.Container) (passed int) {
 	t.Helper()
 	logs, err := c.Logs(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = logs.Close() }()
-	passed := 0
 	lines := bufio.NewScanner(logs)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -154,7 +182,8 @@ func relay(t *testing.T, c testcontainers.Container) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state.ExitCode != 0 || passed == 0 {
+	if state.ExitCode != 0 {
 		t.Errorf("the tests inside ended with exit code %d after %d passes", state.ExitCode, passed)
 	}
+	return passed
 }

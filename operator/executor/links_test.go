@@ -8,7 +8,7 @@ import (
 
 // databaseCode is what only the executor links.
 var databaseCode = []string{"github.com/jackc/pgx/", "github.com/go-sql-driver/mysql", "vitess.io/vitess/", "github.com/stripe/pg-schema-diff/",
-	"ptah.run/ptah/operator/executor/postgresql/", "ptah.run/ptah/operator/executor/mysql/"}
+	"ariga.io/atlas/", "github.com/hashicorp/hcl/v2", "ptah.run/ptah/operator/executor/postgresql/", "ptah.run/ptah/operator/executor/mysql/"}
 
 func TestOnlyTheExecutorLinksDatabaseCode(t *testing.T) {
 	for program, wanted := range map[string]bool{"manager": false, "ptah-runner": false, "kubectl-ptah": false, "ptah": true} {

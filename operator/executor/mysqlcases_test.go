@@ -55,6 +55,7 @@ func TestMySQLCases(t *testing.T) {
 type mysqlCase struct {
 	server *scratch.Server
 	name   string
+	start  func(context.Context, scratch.Options) (*scratch.Server, error) // the scratch server; nil lends one
 }
 
 func (c mysqlCase) run(ctx context.Context, old, want string, noop bool) (verdict, string) {
@@ -179,8 +180,12 @@ func (c mysqlCase) request(ctx context.Context, want string) (planner.Request, e
 	if err != nil {
 		return planner.Request{}, err
 	}
+	start := c.start
+	if start == nil {
+		start = lendScratch
+	}
 	return planner.Request{State: state, Desired: []planner.File{{Name: "desired.sql", SQL: want}},
-		Mode: report.TransactionNone, Getenv: os.Getenv, Start: lendScratch}, nil
+		Mode: report.TransactionNone, Getenv: os.Getenv, Start: start}, nil
 }
 
 var (

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ptah.run/ptah/operator/executor/failure"
+	"ptah.run/ptah/operator/executor/hcl"
 	"ptah.run/ptah/operator/executor/mysql/apply"
 	"ptah.run/ptah/operator/executor/mysql/observe"
 	"ptah.run/ptah/operator/executor/mysql/planner"
@@ -55,20 +56,31 @@ func (r mysqlReading) fingerprint() string { return r.state.Fingerprint }
 
 func (r mysqlReading) rowsFingerprint() string { return r.state.RowsFingerprint }
 
-func (r mysqlReading) request(p planRequest) planner.Request {
+func (r mysqlReading) request(p planRequest) (planner.Request, error) {
 	request := planner.Request{State: r.state, Rows: p.rows, Exclude: p.flags.exclude, Protected: p.flags.protected, Mode: p.mode, Getenv: p.getenv}
-	for _, file := range p.files {
-		request.Desired = append(request.Desired, planner.File{Name: file.Name, SQL: string(file.Data)})
+	pieces, err := desired(p.files, func(files []hcl.File) ([]hcl.Statement, error) {
+		return hcl.MySQL(files, r.state.Server.Charset, r.state.Server.Collation)
+	})
+	for _, one := range pieces {
+		request.Desired = append(request.Desired, planner.File{Name: one.name, SQL: one.sql, Place: one.place})
 	}
-	return request
+	return request, err
 }
 
 func (r mysqlReading) drift(ctx context.Context, p planRequest) (planResult, error) {
-	return mysqlResult(planner.Drift(ctx, r.request(p)))
+	request, err := r.request(p)
+	if err != nil {
+		return planResult{}, err
+	}
+	return mysqlResult(planner.Drift(ctx, request))
 }
 
 func (r mysqlReading) plan(ctx context.Context, p planRequest) (planResult, error) {
-	return mysqlResult(planner.Plan(ctx, r.request(p)))
+	request, err := r.request(p)
+	if err != nil {
+		return planResult{}, err
+	}
+	return mysqlResult(planner.Plan(ctx, request))
 }
 
 func mysqlResult(result *planner.Result, err error) (planResult, error) {

@@ -67,7 +67,7 @@ func (a *app) ociPush() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "push REFERENCE --schema FILE_OR_DIR",
 		Short:   "Write a schema as an artifact under a tag",
-		Long:    "Write the .sql and .rows.yaml files of a schema as one artifact. The SQL loads in the order of the names.\nEqual files and annotations have one digest.",
+		Long:    "Write the .sql, .hcl and .rows.yaml files of a schema as one artifact. SQL and HCL load in the order of\ntheir names; all .hcl files together load where the first of them stands. Equal files and annotations have one digest.",
 		Example: "  ptah oci push oci://registry.example/shop/schema:v1 --schema ./schema --annotation commit=1a2b3c",
 		Args:    oneReference,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,7 +83,7 @@ func (a *app) ociPush() *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&schema, "schema", "", "SQL file, or folder of .sql and .rows.yaml files (PTAH_SCHEMA_DIR)")
+	cmd.Flags().StringVar(&schema, "schema", "", "SQL or HCL file, or folder of .sql, .hcl and .rows.yaml files (PTAH_SCHEMA_DIR)")
 	cmd.Flags().StringArrayVar(&annotations, "annotation", nil, "manifest annotation key=value; may be repeated")
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ptah.run/ptah/operator/executor/failure"
+	"ptah.run/ptah/operator/executor/hcl"
 	"ptah.run/ptah/operator/executor/postgresql/apply"
 	"ptah.run/ptah/operator/executor/postgresql/observe"
 	"ptah.run/ptah/operator/executor/postgresql/planner"
@@ -74,21 +75,30 @@ func (r postgresqlReading) fingerprint() string { return r.state.Fingerprint }
 
 func (r postgresqlReading) rowsFingerprint() string { return r.state.RowsFingerprint }
 
-func (r postgresqlReading) request(p planRequest) planner.Request {
+func (r postgresqlReading) request(p planRequest) (planner.Request, error) {
 	request := planner.Request{State: r.state, SearchPath: r.searchPath, Rows: p.rows, Exclude: p.flags.exclude, Protected: p.flags.protected,
 		Mode: p.mode, Getenv: p.getenv}
-	for _, file := range p.files {
-		request.Desired = append(request.Desired, planner.File{Name: file.Name, SQL: string(file.Data)})
+	pieces, err := desired(p.files, hcl.PostgreSQL)
+	for _, one := range pieces {
+		request.Desired = append(request.Desired, planner.File{Name: one.name, SQL: one.sql, Place: one.place})
 	}
-	return request
+	return request, err
 }
 
 func (r postgresqlReading) drift(ctx context.Context, p planRequest) (planResult, error) {
-	return postgresqlResult(planner.Drift(ctx, r.request(p)))
+	request, err := r.request(p)
+	if err != nil {
+		return planResult{}, err
+	}
+	return postgresqlResult(planner.Drift(ctx, request))
 }
 
 func (r postgresqlReading) plan(ctx context.Context, p planRequest) (planResult, error) {
-	return postgresqlResult(planner.Plan(ctx, r.request(p)))
+	request, err := r.request(p)
+	if err != nil {
+		return planResult{}, err
+	}
+	return postgresqlResult(planner.Plan(ctx, request))
 }
 
 func postgresqlResult(result *planner.Result, err error) (planResult, error) {

@@ -43,7 +43,7 @@ func (f *databaseFlags) add(cmd *cobra.Command) {
 }
 
 func (f *databaseFlags) addSchema(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.schema, "schema", "", "the declared schema: an SQL file, or a folder of .sql and .rows.yaml files (PTAH_SCHEMA_DIR)")
+	cmd.Flags().StringVar(&f.schema, "schema", "", "the declared schema: an SQL or HCL file, or a folder of .sql, .hcl and .rows.yaml files (PTAH_SCHEMA_DIR)")
 }
 
 // check refuses flags that cannot be meant.

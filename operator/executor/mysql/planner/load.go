@@ -67,7 +67,10 @@ func loadError(ctx context.Context, file File, piece sqltext.Piece, err error) e
 		return target.Statement(ctx, "loading the desired schema", err)
 	}
 	place := "the file " + file.Name
-	if piece.Line > 1 {
+	switch {
+	case file.Place != "":
+		place = file.Place
+	case piece.Line > 1:
 		place = fmt.Sprintf("what starts at line %d of the file %s", piece.Line, file.Name)
 	}
 	e := &failure.Error{Code: report.CodeInvalidSchema, SQLState: fmt.Sprintf("%s/%d", server.SQLState[:], server.Number), Detail: server.Message,

@@ -49,6 +49,9 @@ type Request struct {
 type File struct {
 	Name string
 	SQL  string
+	// Place says where in the file the SQL stands, in words of a message, when it is not the file itself: it was made of
+	// a declaration there.
+	Place string
 }
 
 // Result is a plan, or the fact that none is needed.

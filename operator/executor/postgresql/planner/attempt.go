@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -16,8 +17,11 @@ import (
 type strategy int
 
 const (
-	// byLibrary asks pg-schema-diff, which knows many orders of operations that keep tables usable.
+	// byLibrary asks pg-schema-diff, which knows many orders of operations that keep tables usable, and shows it changed
+	// tables alone where that can be done.
 	byLibrary strategy = iota
+	// byCopies does the same and shows it copies of everything, pruned of what nothing needs.
+	byCopies
 	// byEntries compares what pg_dump prints, which covers what the library does not model.
 	byEntries
 )
@@ -30,7 +34,10 @@ type attempt struct {
 	haveDB, wantDB string
 	// prefix makes the names of this attempt's databases its own.
 	prefix string
-	work   *session
+	how    strategy
+	// onSmall is set when the library saw changed tables alone.
+	onSmall *atomic.Bool
+	work    *session
 	// statements are the plan so far.
 	statements []string
 	// read is what the clone held when it was last read, after that many attempts to run something.
@@ -46,7 +53,7 @@ var (
 )
 
 // compute returns the plan's statements. An error says that this strategy has no complete plan.
-func (a *attempt) compute(ctx context.Context, how strategy) ([]string, error) {
+func (a *attempt) compute(ctx context.Context) ([]string, error) {
 	name := a.prefix + "work"
 	if err := a.server.Copy(ctx, a.haveDB, name); err != nil {
 		return nil, err
@@ -62,7 +69,7 @@ func (a *attempt) compute(ctx context.Context, how strategy) ([]string, error) {
 		return nil, err
 	}
 	steps := []func(context.Context) error{a.clear, a.tables, a.create, a.removeRest, a.repair, a.check}
-	if how == byEntries {
+	if a.how == byEntries {
 		steps[1] = func(context.Context) error { return nil } // create alters changed tables where it meets them
 	}
 	for _, step := range steps {

@@ -17,8 +17,9 @@ import (
 )
 
 // tables changes the tables that both sides have with the statements of pg-schema-diff. The library's sort is
-// quadratic in the number of objects, so it sees copies of both sides from which everything was dropped that is the
-// same in both and that nothing changed depends on.
+// quadratic in the number of objects, so it sees only the changed tables of both sides with what they use, or, where
+// that cannot be made by itself, copies of both sides from which everything was dropped that is the same in both and that
+// nothing changed depends on.
 func (a *attempt) tables(ctx context.Context) error {
 	now, err := a.now(ctx)
 	if err != nil {
@@ -109,8 +110,25 @@ func (a *attempt) makeForTables(ctx context.Context, now []dump.Entry) error {
 	return nil
 }
 
-// askLibrary returns the library's statements for pruned copies of both sides.
+// askLibrary returns the library's statements for what of both sides it needs to see.
 func (a *attempt) askLibrary(ctx context.Context, now []dump.Entry) ([]string, error) {
+	if a.how == byLibrary {
+		from, to, err := a.smallPair(ctx, now)
+		if err != nil {
+			return nil, err
+		}
+		if from != nil {
+			defer from.close(ctx)
+			defer to.close(ctx)
+			a.onSmall.Store(true)
+			return generate(ctx, from, to)
+		}
+	}
+	return a.askAboutCopies(ctx, now)
+}
+
+// askAboutCopies returns the library's statements for pruned copies of both sides.
+func (a *attempt) askAboutCopies(ctx context.Context, now []dump.Entry) ([]string, error) {
 	fromName, toName := a.prefix+"from", a.prefix+"to"
 	a.work.close(ctx) // a database with sessions cannot be copied
 	if err := a.server.Copy(ctx, a.prefix+"work", fromName); err != nil {
@@ -165,26 +183,28 @@ func (a *attempt) prune(ctx context.Context, from, to *session, now []dump.Entry
 		}
 		return false
 	}
+	both, fromOnly, toOnly := []*session{from, to}, []*session{from}, []*session{to}
+	batch := &dropBatch{}
 	for _, e := range slices.Backward(now) {
 		if !drop(e) {
 			continue
 		}
-		other := to
+		sides := both
 		if len(want[e.Key()]) == 0 {
-			other = nil
+			sides = fromOnly
 		}
-		if err := dropBoth(ctx, e, from, other); err != nil {
+		if err := batch.add(ctx, e, sides); err != nil {
 			return err
 		}
 	}
 	for _, e := range slices.Backward(a.want) {
 		if (drop(e) || keys[e.Type]) && len(have[e.Key()]) == 0 {
-			if err := dropBoth(ctx, e, to, nil); err != nil {
+			if err := batch.add(ctx, e, toOnly); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return batch.flush(ctx)
 }
 
 // keys are the types that create makes from their own definition once the columns stand; the library would make a plain
@@ -205,39 +225,6 @@ func changedTables(from, to []dump.Entry) map[string]bool {
 		}
 	}
 	return out
-}
-
-// dropBoth drops an entry on both sides or on neither. Dependants on either side keep it.
-func dropBoth(ctx context.Context, e dump.Entry, one, two *session) error {
-	drops, err := e.Drop()
-	if err != nil || len(drops) != 1 {
-		return err
-	}
-	sides := []*session{one}
-	if two != nil {
-		sides = append(sides, two)
-	}
-	end := "COMMIT"
-	for _, side := range sides {
-		if err := exec(ctx, side.owner, "BEGIN"); err != nil {
-			return err
-		}
-		if end == "ROLLBACK" {
-			continue
-		}
-		if err := exec(ctx, side.owner, drops[0]); err != nil {
-			if !isServerError(err) {
-				return err
-			}
-			end = "ROLLBACK"
-		}
-	}
-	for _, side := range sides {
-		if err := exec(ctx, side.owner, end); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // generate asks pg-schema-diff. It reads with search_path=pg_catalog, so that every name comes out qualified, and in

@@ -27,6 +27,9 @@ SET row_security = off; SET client_min_messages = warning`
 type File struct {
 	Name string
 	SQL  string
+	// Place says where in the file the SQL stands, in words of a message, when it is not the file itself: it was made of
+	// a declaration there.
+	Place string
 }
 
 // session is a database of the scratch server with one connection per role.
@@ -291,7 +294,10 @@ func loadError(ctx context.Context, file File, err error) error {
 		return target.Statement(ctx, "loading the desired schema", err)
 	}
 	place := "the file " + file.Name
-	if server.Position > 0 {
+	switch {
+	case file.Place != "":
+		place = file.Place
+	case server.Position > 0:
 		// The position counts characters.
 		text := []rune(file.SQL)
 		at := min(int(server.Position)-1, len(text))

@@ -112,7 +112,7 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	settings := []string{"listen_addresses=", "unix_socket_directories=" + s.socket, "unix_socket_permissions=0700",
 		"fsync=off", "full_page_writes=off", "synchronous_commit=off", "wal_level=minimal", "max_wal_senders=0",
-		"autovacuum=off", "jit=off", "shared_buffers=64MB", "max_connections=40", "max_locks_per_transaction=2048",
+		"autovacuum=off", "jit=off", "shared_buffers=64MB", "max_connections=48", "max_locks_per_transaction=2048",
 		"dynamic_shared_memory_type=mmap", "timezone=UTC", "log_timezone=UTC", "log_min_messages=fatal",
 		"log_min_error_statement=panic"}
 	args := []string{"-D", data, "-p", fmt.Sprint(port)}

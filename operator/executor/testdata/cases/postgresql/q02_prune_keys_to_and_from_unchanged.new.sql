@@ -1,0 +1,4 @@
+CREATE TABLE a (id int PRIMARY KEY, code text UNIQUE);
+CREATE TABLE b (id int PRIMARY KEY, a int REFERENCES a ON DELETE CASCADE, code text REFERENCES a(code) DEFERRABLE, n bigint NOT NULL);
+CREATE TABLE c (id int PRIMARY KEY, b int REFERENCES b, n int);
+CREATE INDEX b_n ON b (n);

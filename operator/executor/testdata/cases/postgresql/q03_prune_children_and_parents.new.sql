@@ -1,0 +1,4 @@
+CREATE TABLE p (id int NOT NULL, at date);
+CREATE TABLE c (extra text, n int) INHERITS (p);
+CREATE TABLE d (more text) INHERITS (p);
+CREATE TABLE e (k int PRIMARY KEY, n int);

@@ -1,0 +1,6 @@
+CREATE TYPE mood AS ENUM ('good', 'bad');
+CREATE DOMAIN feeling AS mood NOT NULL DEFAULT 'good';
+CREATE DOMAIN short AS varchar(10) CHECK (length(VALUE) > 1);
+CREATE TABLE a (id int PRIMARY KEY, f feeling, s short);
+CREATE TABLE b (id int PRIMARY KEY, f feeling, s short, s2 short, f2 mood DEFAULT 'bad');
+CREATE INDEX b_bad ON b (id) WHERE f::mood = 'bad'::mood;
