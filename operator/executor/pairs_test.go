@@ -63,8 +63,9 @@ var pairNumber atomic.Int64
 // every is of how many pairs one is planned by two servers: a plan computes its statements twice by itself.
 const every = 3
 
-// TestPostgreSQLPairsFromFiles runs what findingsVariable holds once more: NAME.old.sql with NAME.new.sql.
-func TestPostgreSQLPairsFromFiles(t *testing.T) {
+// TestFindingsFromFiles runs what findingsVariable holds once more: NAME.old.sql with NAME.new.sql. TestInContainer runs it
+// where PTAH_TEST_INSIDE asks for it.
+func TestFindingsFromFiles(t *testing.T) {
 	folder := os.Getenv(findingsVariable)
 	if folder == "" {
 		t.Skipf("%s names no folder", findingsVariable)
