@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
@@ -84,13 +85,11 @@ func TestNobodyWritesForTheManager(t *testing.T) {
 		s.Fixture(s.Bench.Client.Get(ctx, client.ObjectKey{Namespace: one.Key.Namespace, Name: waiting.Status.Plan.Name}, plan))
 		s.Fixture(s.Bench.Client.Get(ctx, client.ObjectKey{Namespace: one.Key.Namespace, Name: plan.Spec.Chunks[0].Name}, chunk))
 
-		synced := waiting.DeepCopy()
-		synced.Status.Phase = v1alpha1.PhaseInSync
-		refused(s, "a status that the administrator writes", s.Bench.Client.Status().Update(ctx, synced.DeepCopy()), "people act through spec and approvals")
-		s.Need("control: the manager may write it", manager.Status().Update(ctx, synced.DeepCopy(), client.DryRunAll))
-		claimed := plan.DeepCopy()
-		claimed.Status.Conditions = nil
-		refused(s, "a plan's status that the administrator writes", s.Bench.Client.Status().Update(ctx, claimed), "people act through spec and approvals")
+		synced := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"InSync"}}`))
+		refused(s, "a status that the administrator writes", s.Bench.Client.Status().Patch(ctx, waiting.DeepCopy(), synced), "people act through spec and approvals")
+		s.Need("control: the manager may write it", manager.Status().Patch(ctx, waiting.DeepCopy(), synced, client.DryRunAll))
+		unready := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":null}}`))
+		refused(s, "a plan's status that the administrator writes", s.Bench.Client.Status().Patch(ctx, plan.DeepCopy(), unready), "people act through spec and approvals")
 
 		altered := plan.DeepCopy()
 		altered.Spec.Destructive = !altered.Spec.Destructive
@@ -108,9 +107,10 @@ func TestNobodyWritesForTheManager(t *testing.T) {
 		err = s.Bench.Client.Create(ctx, bench.Approval(waiting, "replaced"))
 		s.Observe("what is said to an approval of a plan whose statements were replaced", text(err))
 		if err == nil {
-			one.Await(ctx, "an Apply that is given up", func(now *v1alpha1.PtahSchema) bool {
-				return bench.Settled(now) && (now.Status.Plan == nil || now.Status.Plan.UID != waiting.Status.Plan.UID || now.Status.FailedAttempts > 0)
+			given, _ := one.Await(ctx, "an Apply that refused to send it", func(now *v1alpha1.PtahSchema) bool {
+				return now.Status.PendingObservation != nil && now.Status.PendingObservation.Refusal != ""
 			})
+			s.Observe("refusal of the Apply", given.Status.PendingObservation.Refusal)
 		}
 		journal := one.Journal(waiting.CreationTimestamp.Time)
 		s.Check("no statement was sent of a plan that was replaced", len(journal.Writes) == 0, "the journal shows writing statements: %v", journal.Writes)

@@ -25,9 +25,9 @@ func TestUnsupportedEngineIsAState(t *testing.T) {
 		one.Shape = func(schema *v1alpha1.PtahSchema) { schema.Spec.Target.Engine = "Oracle" }
 		jobs := one.RecordJobs(ctx)
 		one.Declare(ctx)
-		blocked := told(ctx, one, v1alpha1.ConditionEngineSupported, metav1.ConditionFalse, v1alpha1.ReasonUnsupportedEngine, "Oracle")
+		blocked := told(ctx, one, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnsupportedEngine, "Oracle")
 		s.Check("it is blocked until the spec changes", blocked.Status.Phase == v1alpha1.PhaseBlocked && bench.Condition(blocked, v1alpha1.ConditionStalled, metav1.ConditionTrue, ""), "phase %s, conditions %v", blocked.Status.Phase, blocked.Status.Conditions)
-		s.Check("not ready, same reason", bench.Condition(blocked, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnsupportedEngine), "conditions are %v", blocked.Status.Conditions)
+		s.Check("the engine's own condition says so", bench.Condition(blocked, v1alpha1.ConditionEngineSupported, metav1.ConditionFalse, v1alpha1.ReasonUnsupportedEngine), "conditions are %v", blocked.Status.Conditions)
 		s.Check("nothing was started", len(jobs.All(ctx)) == 0, "Jobs of the record: %v", jobs.All(ctx))
 
 		// A server that speaks another protocol than was declared is no crash either.
@@ -103,7 +103,7 @@ func TestPodMetadataAdmission(t *testing.T) {
 			return bench.Settled(now) && now.Status.FailedAttempts > 0
 		})
 		s.Check("no Pod came into being", len(operationPods(ctx, one)) == 0, "Pods of the namespace: %v", operationPods(ctx, one))
-		one.Patch(ctx, `{"spec":{"execution":{"podMetadata":{"labels":{"`+teamLabel+`":"shop"},"annotations":{"example.com/note":"of the shop"}}}}}`)
+		one.Patch(ctx, `{"spec":{"execution":{"activeDeadlineSeconds":300,"podMetadata":{"labels":{"`+teamLabel+`":"shop"},"annotations":{"example.com/note":"of the shop"}}}}}`)
 		waiting, _ := one.Await(ctx, "a plan with the label", bench.AwaitingApproval)
 		one.Approve(ctx, waiting, "labelled")
 		one.Await(ctx, "proven convergence with the label", bench.InSync)

@@ -40,10 +40,8 @@ func TestCredentialsStayInTheirNamespace(t *testing.T) {
 		told(ctx, one, v1alpha1.ConditionArtifactResolved, metav1.ConditionFalse, v1alpha1.ReasonConfigurationError, "registry Secret")
 		s.Fixture(s.Bench.Client.Create(ctx, credential))
 		// The artifact can be read now; the database's credential is still the neighbour's alone.
-		one.Await(ctx, "a refresh without a credential for the database", func(now *v1alpha1.PtahSchema) bool {
-			return bench.Settled(now) && now.Status.FailedAttempts > 0 && !bench.Condition(now, v1alpha1.ConditionDatabaseReachable, metav1.ConditionTrue, "") &&
-				now.Status.Plan == nil && !bench.Condition(now, v1alpha1.ConditionArtifactResolved, metav1.ConditionFalse, "")
-		})
+		failed := told(ctx, one, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonOperationFailed, "")
+		s.Check("no plan without a credential", failed.Status.Plan == nil, "there is a plan of a database that could not be reached")
 		there := neighbour.Journal(began)
 		s.Check("nobody used the neighbour's credential", len(there.Reads)+len(there.Writes)+there.AuthenticationFailures == 0, "the journal of the neighbour's database shows %v", there)
 		for _, list := range []client.ObjectList{&v1alpha1.PtahSchemaPlanList{}, &v1alpha1.PtahSchemaPlanChunkList{}, &corev1.PodList{}} {
@@ -52,6 +50,7 @@ func TestCredentialsStayInTheirNamespace(t *testing.T) {
 		}
 
 		s.Fixture(s.Bench.Client.Create(ctx, url))
+		one.Patch(ctx, `{"spec":{"execution":{"activeDeadlineSeconds":300}}}`)
 		one.Await(ctx, "a plan once the namespace has its own credential", bench.AwaitingApproval)
 		s.Check("control: its own database is reached then", len(one.Journal(began).Reads) > 0, "the journal shows no reading, so that it proves nothing")
 		neighbour.Declare(ctx)
