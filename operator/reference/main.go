@@ -3,17 +3,17 @@
 package main
 
 import (
-	"fmt"
+	"log"
 	"os"
 )
 
 func main() {
+	log.SetFlags(0)
+	log.SetPrefix("reference: ")
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "reference: name the file to write, as in: go run ./operator/reference support/docs/reasons.md")
-		os.Exit(2)
+		log.Fatal("name the file to write, as in: go run ./operator/reference support/docs/reasons.md")
 	}
 	if err := os.WriteFile(os.Args[1], []byte(page()), 0o644); err != nil {
-		fmt.Fprintf(os.Stderr, "reference: %v\n", err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 }
