@@ -37,6 +37,7 @@ func TestLostApplyIsNeverReplayed(t *testing.T) {
 		s.Fixture(s.Bench.Client.Delete(ctx, pod, &client.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 		s.Witness("Pod that was killed", pod.Name)
 		killed.unknown(ctx, "an Apply whose Pod was killed")
+		killed.AwaitGone(ctx, killed.apply.Blocked)
 		killed.hold.Release(ctx)
 		killed.AppliesOnce(ctx, killed.jobs, killed.unreplayed(ctx), "fresh")
 
@@ -46,6 +47,7 @@ func TestLostApplyIsNeverReplayed(t *testing.T) {
 		s.Witness("Job that was deleted", job.Name)
 		state := deleted.unknown(ctx, "an Apply whose Job was deleted")
 		s.Check("the proof waits until its Pod cannot run any more", state.Status.PendingObservation.ObserveAfter != nil, "the Pod may outlive its Job, the proof must wait for the execution deadline")
+		deleted.AwaitGone(ctx, deleted.apply.Blocked)
 		deleted.hold.Release(ctx)
 		deleted.AppliesOnce(ctx, deleted.jobs, deleted.unreplayed(ctx), "fresh")
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -94,6 +95,26 @@ func (s *Subject) AwaitBlocked(ctx context.Context) Blocked {
 	}
 	s.Need("an Apply waits for a lock of the database", fmt.Errorf("no session of the operator waited for a lock within %s", Patience))
 	return Blocked{}
+}
+
+// AwaitGone waits until a session that waited for a lock does so no more, because its client is gone. Whoever lets go of
+// the lock before may see the statement of an Apply run whose Pod or Job is deleted already and whose process is not.
+func (s *Subject) AwaitGone(ctx context.Context, session Blocked) {
+	s.T.Helper()
+	bounded, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	sessions, err := s.Database.ByHand()
+	s.Fixture(err)
+	defer func() { _ = sessions.Close() }()
+	for bounded.Err() == nil {
+		found, err := blocked(ctx, sessions, s.Database.Server.Engine)
+		s.Fixture(err)
+		if !slices.ContainsFunc(found, session.Same) {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	s.Need("the session of the lost Apply ends", fmt.Errorf("session %d still waited for a lock after %s", session.ID, Patience))
 }
 
 func blocked(ctx context.Context, sessions *sql.DB, engine string) ([]Blocked, error) {
