@@ -67,7 +67,7 @@ CREATE TABLE v (id bigint PRIMARY KEY, n numeric, f double precision, r real, d 
 		"SELECT " + b.pick("encode(bin, 'hex')", "LOWER(HEX(bin))") + " FROM v WHERE id > 1":                 {"0001025c2727ff", "0001025c2727ff"},
 		"SELECT " + b.pick("encode(convert_to(t, 'UTF8'), 'hex')", "LOWER(HEX(t))") + " FROM v WHERE id > 1": {hexOf("it's a \\ back\\\\slash\nline\ttab é 😀 hush"), hexOf("it's a \\ back\\\\slash\nline\ttab é 😀 hush")},
 		b.pick("SELECT j->'a'->>2 FROM v WHERE id > 1", "SELECT j->>'$.a[2]' FROM v WHERE id > 1"):           {`hush \ "`, `hush \ "`},
-		b.pick("SELECT j FROM v WHERE id > 1", "SELECT JSON_EXTRACT(j, '$.b') FROM v WHERE id > 1"):          {`{"b":1.10,"a":[true,null,"hush \\ \""],"é":1e2}`, "1.10"},
+		b.pick("SELECT j FROM v WHERE id > 1", "SELECT JSON_EXTRACT(j, '$.b') FROM v WHERE id > 1"):          {`{"b":1.10,"a":[true,null,"hush \\ \""],"é":1e2}`, "1.1"},
 		"SELECT count(*) FROM v WHERE id = 1 AND t IS NULL AND j IS NULL AND bin IS NULL AND n IS NULL":      {"1", "1"},
 	}
 	for query, want := range checks {
@@ -76,7 +76,11 @@ CREATE TABLE v (id bigint PRIMARY KEY, n numeric, f double precision, r real, d 
 		}
 	}
 	// Each value, changed by hand, is seen.
-	for _, edit := range []string{"n = n + 0.0000000001", "f = f * 2", "d = '2026-03-01'", "t = 'hush'", "b = NULL", "j = NULL", "c = 'abc'", "e = 'sad'"} {
+	edits := []string{"n = n + 0.0000000001", "f = f * 2", "j = NULL", "d = '2026-03-01'", "t = 'hush'", "b = NULL", "c = 'abc'", "e = 'sad'"}
+	if b.engine == report.DialectMySQL {
+		edits = edits[:3] // each costs four scratch servers
+	}
+	for _, edit := range edits {
 		b.exec("UPDATE v SET " + edit + " WHERE id > 1")
 		var drift report.Drift
 		b.json(command.ExitDone, &drift, "schema", "drift", "--schema="+b.path("schema"))

@@ -63,7 +63,7 @@ func (c comparison) number() string {
 	return name
 }
 
-func (c comparison) make(ctx context.Context, name string, columns []Column) error {
+func (c comparison) table(ctx context.Context, name string, columns []Column) error {
 	for _, sql := range c.d.Temporary(name, c.number(), c.set.table, columns) {
 		if _, err := c.s.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("make a temporary table: %w", closed(c.d, err))
@@ -85,7 +85,7 @@ const rowsAtOnce = 100
 
 // declared writes rows into a temporary table and returns what the server made of them, in the same order.
 func (c comparison) declared(ctx context.Context, name string, names []string, columns []Column, declared []Row) ([][]*string, error) {
-	if err := c.make(ctx, name, columns); err != nil {
+	if err := c.table(ctx, name, columns); err != nil {
 		return nil, err
 	}
 	if len(declared) == 0 {
@@ -184,11 +184,11 @@ func (c comparison) fill(ctx context.Context, name string, columns []Column, all
 }
 
 func (c comparison) printed(ctx context.Context, name string, columns []Column) ([][]*string, error) {
-	print := make([]string, 0, len(columns))
+	expressions := make([]string, 0, len(columns))
 	for _, column := range columns {
-		print = append(print, c.d.Print(column))
+		expressions = append(expressions, c.d.Print(column))
 	}
-	out, err := c.s.Query(ctx, "SELECT "+strings.Join(print, ", ")+" FROM "+c.d.Quote(name)+" ORDER BY "+c.d.Quote(c.number()))
+	out, err := c.s.Query(ctx, "SELECT "+strings.Join(expressions, ", ")+" FROM "+c.d.Quote(name)+" ORDER BY "+c.d.Quote(c.number()))
 	if err != nil {
 		return nil, fmt.Errorf("read a temporary table: %w", closed(c.d, err))
 	}
@@ -270,7 +270,7 @@ func (c comparison) match(ctx context.Context) (liveRows, map[int]int, error) {
 			live.columns, places = append(live.columns, column), append(places, i)
 		}
 	}
-	if err := c.make(ctx, c.live, live.columns); err != nil {
+	if err := c.table(ctx, c.live, live.columns); err != nil {
 		return live, nil, err
 	}
 	values := make([][]*string, 0, len(from.Rows))

@@ -121,17 +121,17 @@ func read(ctx context.Context, d Dialect, s Session, w Wanted) (*Live, error) {
 	if len(w.Columns) == 0 {
 		live.Wanted.Columns = live.Wanted.Key
 	}
-	print := []string{}
+	expressions := []string{}
 	for _, c := range live.Table.Columns {
 		if !c.Generated {
 			live.Columns = append(live.Columns, c)
-			print = append(print, d.Print(c))
+			expressions = append(expressions, d.Print(c))
 		}
 	}
-	if len(print) == 0 {
+	if len(expressions) == 0 {
 		return live, nil
 	}
-	query := "SELECT " + strings.Join(print, ", ") + " FROM " + d.Name(w.Schema, w.Table)
+	query := "SELECT " + strings.Join(expressions, ", ") + " FROM " + d.Name(w.Schema, w.Table)
 	if w.Scope == ScopeTable {
 		live.Rows, err = s.Query(ctx, fmt.Sprintf("%s LIMIT %d", query, MaxLiveRows+1))
 		if err == nil && len(live.Rows) > MaxLiveRows {

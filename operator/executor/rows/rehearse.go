@@ -204,7 +204,7 @@ func (p *Plan) refused(c *Change, err error) error {
 func (p *Plan) reached(ctx context.Context, s Session) error {
 	now, err := Read(ctx, p.dialect, s, Again(p.Managed()))
 	if err != nil {
-		return err
+		return fmt.Errorf("read the changed rows: %w", closed(p.dialect, err))
 	}
 	if Digest(p.dialect, now) == p.Digest() {
 		return nil
