@@ -194,7 +194,7 @@ func TestTypesThatAreOne(t *testing.T) {
 	}{
 		{false, "int", "integer", true}, {false, "varchar(10)", "character varying(10)", true}, {false, "varchar(10)", "character varying(11)", false},
 		{false, "timestamptz(3)", "timestamp(3) with time zone", true}, {false, "timestamptz", "timestamp", false}, {false, "numeric(5,0)", "numeric(5)", true},
-		{false, "text[]", "text[]", true}, {false, "text[]", "text", false}, {false, "char", "character(1)", true},
+		{false, `"Mood"`, `"mood"`, false}, {false, "text[]", "text[]", true}, {false, "text[]", "text", false}, {false, "char", "character(1)", true},
 		{true, "int(11)", "int", true}, {true, "tinyint(1)", "bool", true}, {true, "tinyint(4)", "bool", false}, {true, "text(10)", "text", false},
 		{true, "int unsigned", "int", false}, {true, "decimal(10)", "decimal", true}, {true, "enum('a', 'b')", "enum('a','b')", true},
 		{true, "char", "char(1)", true}, {true, "datetime(0)", "datetime", true}, {true, "datetime(6)", "datetime", false},

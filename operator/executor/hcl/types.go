@@ -90,6 +90,9 @@ func sameType(mysql bool, a, b string) bool { return plainType(mysql, a) == plai
 
 // plainType writes a type in the one way in which two are compared.
 func plainType(mysql bool, sql string) string {
+	if strings.Contains(sql, `"`) { // capitals count in a quoted name
+		return strings.TrimSpace(sql)
+	}
 	head, rest, found := strings.Cut(strings.TrimSpace(sql), "(")
 	arguments, tail := "", ""
 	if found {
