@@ -30,6 +30,8 @@ type database interface {
 type reading interface {
 	version() string
 	fingerprint() string
+	// seen are the findings of the reading itself, which no plan is about.
+	seen() []report.Finding
 	drift(ctx context.Context, request planRequest) (planResult, error)
 	plan(ctx context.Context, request planRequest) (planResult, error)
 }
@@ -45,6 +47,7 @@ type planRequest struct {
 // planResult is what a comparison came to.
 type planResult struct {
 	findings []report.Finding
+	differs  bool         // whether any finding is about the declared schema
 	document *report.Plan // nil where nothing differs, and for drift
 	bytes    []byte
 }

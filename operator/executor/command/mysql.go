@@ -60,6 +60,8 @@ func (r mysqlReading) request(p planRequest) planner.Request {
 	return request
 }
 
+func (r mysqlReading) seen() []report.Finding { return []report.Finding{} }
+
 func (r mysqlReading) drift(ctx context.Context, p planRequest) (planResult, error) {
 	return mysqlResult(planner.Drift(ctx, r.request(p)))
 }
@@ -72,5 +74,5 @@ func mysqlResult(result *planner.Result, err error) (planResult, error) {
 	if err != nil {
 		return planResult{}, err
 	}
-	return planResult{result.Findings, result.Document, result.Bytes}, nil
+	return planResult{result.Findings, len(result.Findings) > 0, result.Document, result.Bytes}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ptah.run/ptah/operator/executor/failure"
+	"ptah.run/ptah/operator/executor/findings"
 	"ptah.run/ptah/operator/executor/postgresql/apply"
 	"ptah.run/ptah/operator/executor/postgresql/observe"
 	"ptah.run/ptah/operator/executor/postgresql/planner"
@@ -75,6 +76,8 @@ func (r postgresqlReading) request(p planRequest) planner.Request {
 	return request
 }
 
+func (r postgresqlReading) seen() []report.Finding { return findings.Sort(planner.Seen(r.state)) }
+
 func (r postgresqlReading) drift(ctx context.Context, p planRequest) (planResult, error) {
 	return postgresqlResult(planner.Drift(ctx, r.request(p)))
 }
@@ -87,5 +90,5 @@ func postgresqlResult(result *planner.Result, err error) (planResult, error) {
 	if err != nil {
 		return planResult{}, err
 	}
-	return planResult{result.Findings, result.Document, result.Bytes}, nil
+	return planResult{result.Findings, result.Differs, result.Document, result.Bytes}, nil
 }

@@ -166,13 +166,13 @@ func (f *databaseFlags) checkWithSchema() error {
 func (a *app) drift(ctx context.Context, f *databaseFlags) error {
 	out := report.Drift{ContractVersion: report.ContractVersion, Outcome: report.OutcomeNoChanges,
 		Dialect: report.DialectPostgreSQL, Findings: []report.Finding{}}
+	var result planResult
 	o, err := a.observe(ctx, f)
 	if o.database != nil {
 		out.Dialect, out.TargetIdentity = o.database.dialect(), o.database.identity()
 	}
 	if err == nil {
 		out.ServerVersion, out.Fingerprint = o.reading.version(), o.reading.fingerprint()
-		var result planResult
 		if result, err = o.reading.drift(ctx, o.request(f, a.Getenv)); err == nil {
 			out.Findings, out.HighestSeverity = result.findings, findings.Highest(result.findings)
 		}
@@ -181,12 +181,13 @@ func (a *app) drift(ctx context.Context, f *databaseFlags) error {
 	case err != nil:
 		out.Problem = problem(err)
 		out.Outcome = outcomeOf(out.Problem)
-	case len(out.Findings) > 0:
+	case result.differs:
 		out.Outcome = report.OutcomeChanges
 	}
 	return a.write(out.Outcome, out, out.Problem, a.said(err), func(b *strings.Builder) {
-		if len(out.Findings) == 0 {
+		if !result.differs {
 			fmt.Fprintf(b, "%s %s %s holds the declared schema.\n", a.paint(green, "No differences:"), o.database.product(), out.ServerVersion)
+			a.beside(b, out.Findings)
 			return
 		}
 		fmt.Fprintf(b, "%s\n", a.paint(bold, "The database differs from the declared schema:"))

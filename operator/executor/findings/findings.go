@@ -38,7 +38,12 @@ func (c Counter) Sorted() []report.Finding {
 	for _, finding := range c {
 		out = append(out, *finding)
 	}
-	slices.SortFunc(out, func(a, b report.Finding) int {
+	return Sort(out)
+}
+
+// Sort puts findings in order of descending severity and then of category.
+func Sort(all []report.Finding) []report.Finding {
+	slices.SortFunc(all, func(a, b report.Finding) int {
 		if a.Severity != b.Severity {
 			if report.Worse(a.Severity, b.Severity) == a.Severity {
 				return -1
@@ -47,7 +52,7 @@ func (c Counter) Sorted() []report.Finding {
 		}
 		return cmp.Compare(a.Category, b.Category)
 	})
-	return out
+	return all
 }
 
 // Highest returns the highest severity of the findings, or an empty one.
