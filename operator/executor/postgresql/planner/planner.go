@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"ptah.run/ptah/operator/executor/findings"
 	"ptah.run/ptah/operator/executor/postgresql/classify"
 	"ptah.run/ptah/operator/executor/postgresql/drift"
 	"ptah.run/ptah/operator/executor/postgresql/dump"
@@ -41,8 +42,10 @@ type Request struct {
 
 // Result is a plan, or the fact that none is needed.
 type Result struct {
-	// Findings count the differences; empty means that the target holds what is desired.
+	// Findings count the differences, and what is seen and not planned.
 	Findings []report.Finding
+	// Differs says whether the target does not hold what is desired. Another owner alone is no such difference.
+	Differs bool
 	// Document is the plan and Bytes its one encoding; both are nil where nothing differs.
 	Document *report.Plan
 	Bytes    []byte
@@ -59,7 +62,7 @@ func Drift(ctx context.Context, request Request) (*Result, error) {
 func Plan(ctx context.Context, request Request) (*Result, error) {
 	return within(ctx, request, func(ctx context.Context, p *plan) (*Result, error) {
 		result, err := p.findings()
-		if err != nil || len(result.Findings) == 0 {
+		if err != nil || !result.Differs {
 			return result, err
 		}
 		go classify.Warm() // the parser takes a second to get ready, which passes while the plan is computed
@@ -76,6 +79,8 @@ type plan struct {
 	request    Request
 	server     *scratch.Server
 	have, want []dump.Entry
+	// unfilled are the materialized views that the desired schema leaves without their rows.
+	unfilled map[dump.Key]bool
 }
 
 const (
@@ -111,6 +116,9 @@ func (p *plan) load(ctx context.Context, patterns []dump.Pattern) error {
 	var loaded []dump.Entry
 	err := p.with(ctx, "desired", func(s *session) (err error) {
 		if err := s.loadDesired(ctx, p.request.Desired); err != nil {
+			return err
+		}
+		if p.unfilled, err = s.unfilled(ctx); err != nil {
 			return err
 		}
 		loaded, err = s.dump(ctx)
@@ -152,6 +160,9 @@ func (p *plan) canonical(ctx context.Context, name string, entries []dump.Entry,
 			return &target.Error{Code: report.CodeUnsupported, SQLState: server.Code, Detail: server.Message, Categories: []string{},
 				Message: what + " cannot be rebuilt on the scratch server: it uses something that this executor lacks, that only a superuser may make, or that depends on an excluded object"}
 		}
+		if err := s.fill(ctx, entries); err != nil {
+			return err
+		}
 		out, err = s.dump(ctx)
 		return err
 	})
@@ -163,7 +174,21 @@ func (p *plan) findings() (*Result, error) {
 	if n := len(p.request.State.InvalidIndexes); n > 0 {
 		result.Findings = append(result.Findings, report.Finding{Category: "indexes_invalid", Count: n, Severity: report.SeverityWarning})
 	}
+	result.Differs = len(result.Findings) > 0
+	result.Findings = findings.Sort(append(result.Findings, Seen(p.request.State)...))
 	return result, nil
+}
+
+// Seen are the findings about a database that no plan can be about, because a declared schema cannot say them.
+func Seen(state *observe.State) []report.Finding {
+	out := []report.Finding{}
+	if state.ForeignOwned > 0 {
+		out = append(out, report.Finding{Category: "owners_other", Count: state.ForeignOwned, Severity: report.SeverityWarning})
+	}
+	if state.Unenforced > 0 {
+		out = append(out, report.Finding{Category: "constraints_unenforced", Count: state.Unenforced, Severity: report.SeverityWarning})
+	}
+	return out
 }
 
 // computeTwice returns the statements of the first strategy that has a complete plan.
@@ -210,7 +235,7 @@ func broken(err error) bool {
 }
 
 func (p *plan) compute(ctx context.Context, how strategy, prefix string) ([]string, error) {
-	a := attempt{server: p.server, have: p.have, want: p.want, haveDB: haveDB, wantDB: wantDB, prefix: prefix}
+	a := attempt{server: p.server, have: p.have, want: p.want, haveDB: haveDB, wantDB: wantDB, prefix: prefix, unfilled: p.unfilled}
 	// An invalid index is not part of a dump, so the clone has none of them.
 	for _, index := range p.request.State.InvalidIndexes {
 		a.statements = append(a.statements, "DROP INDEX IF EXISTS "+index)
@@ -227,10 +252,11 @@ func (p *plan) refusal(failures []error) error {
 		var incomplete *incompleteError
 		if errors.As(err, &incomplete) {
 			categories = drift.Categories(drift.Findings(incomplete.now, p.want))
+			detail += incomplete.first()
 		}
 	}
 	return &target.Error{Code: report.CodeUnsupported, Categories: categories, Detail: detail,
-		Message: "no complete plan is known for this change; make the change in smaller steps or by hand"}
+		Message: "no complete plan is known for this change" + reasonOf(failures) + "; make the change in smaller steps or by hand"}
 }
 
 // document classifies the statements, fixes the bytes and proves them on a fresh copy.
