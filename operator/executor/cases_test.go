@@ -72,6 +72,7 @@ func TestPostgreSQLCases(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				c := caseRun{server: server, name: fmt.Sprintf("case%d", i)}
+				c.keeps = optional(postgresqlCases, name+".keeps.sql")
 				end, why := c.run(t.Context(), read(t, postgresqlCases, name+".old.sql"), desired(t, postgresqlCases, name), strings.HasSuffix(name, "noop"))
 				mutex.Lock()
 				defer mutex.Unlock()
@@ -103,6 +104,12 @@ func read(t *testing.T, folder, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(data)
+}
+
+// optional returns a file that a case may have, or nothing.
+func optional(folder, name string) string {
+	data, _ := cases.ReadFile(path.Join(folder, name)) // absent is an answer
 	return string(data)
 }
 
@@ -159,6 +166,8 @@ func compare(t *testing.T, folder string, got map[string]verdict) {
 type caseRun struct {
 	server *scratch.Server
 	name   string
+	// keeps is a query whose answer a plan must not change: it reads the rows that should survive.
+	keeps string
 }
 
 func (c caseRun) run(ctx context.Context, old, want string, noop bool) (verdict, string) {
@@ -171,6 +180,10 @@ func (c caseRun) run(ctx context.Context, old, want string, noop bool) (verdict,
 	before, err := c.plain(ctx, c.name)
 	if err != nil {
 		return failed, err.Error()
+	}
+	rows, err := c.rows(ctx)
+	if err != nil {
+		return failed, "read the rows to keep: " + err.Error()
 	}
 	result, err := c.plan(ctx, want)
 	var problem *target.Error
@@ -188,7 +201,26 @@ func (c caseRun) run(ctx context.Context, old, want string, noop bool) (verdict,
 			return v, why
 		}
 	}
+	if kept, err := c.rows(ctx); err != nil || kept != rows {
+		return failed, fmt.Sprintf("rows are not what they were: %v\n%s\n%s", err, rows, kept)
+	}
 	return c.judge(ctx, want, before)
+}
+
+// rows answers the query about the rows that should survive.
+func (c caseRun) rows(ctx context.Context) (string, error) {
+	if c.keeps == "" {
+		return "", nil
+	}
+	owner, err := c.server.Owner(ctx, c.name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = owner.Close(ctx) }()
+	var rows string
+	query := strings.TrimSuffix(strings.TrimSpace(c.keeps), ";")
+	err = owner.QueryRow(ctx, "SELECT coalesce(json_agg(k)::text, '') FROM ("+query+") k").Scan(&rows)
+	return rows, err
 }
 
 // fill makes a database and loads SQL into it as its owner would by hand; extensions by the administrator.
@@ -270,9 +302,18 @@ func (c caseRun) judge(ctx context.Context, want string, before []dump.Entry) (v
 	if err != nil {
 		return failed, err.Error()
 	}
+	filled := map[string]string{} // pg_dump does not show it
 	truth, err := c.plain(ctx, c.name+"truth")
 	if err != nil {
 		return failed, err.Error()
+	}
+	for _, name := range []string{c.name, c.name + "truth"} {
+		if filled[name], err = c.filled(ctx, name); err != nil {
+			return failed, err.Error()
+		}
+	}
+	if filled[c.name] != filled[c.name+"truth"] {
+		return silent, "materialized views with rows: " + filled[c.name] + ", which should be " + filled[c.name+"truth"]
 	}
 	left := dump.Compare(now, truth)
 	if len(left) == 0 {
@@ -288,6 +329,19 @@ func (c caseRun) judge(ctx context.Context, want string, before []dump.Entry) (v
 		return right, "after a reload"
 	}
 	return silent, fmt.Sprintf("%d differences, first %v; before there were %d", len(left), left[0].Key, len(dump.Compare(before, truth)))
+}
+
+// filled lists the materialized views that can be read.
+func (c caseRun) filled(ctx context.Context, name string) (string, error) {
+	admin, err := c.server.Admin(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = admin.Close(ctx) }()
+	var list string
+	err = admin.QueryRow(ctx, `SELECT coalesce(string_agg(relname, ', ' ORDER BY oid::regclass::text), 'none')
+		FROM pg_class WHERE relkind = 'm' AND relispopulated`).Scan(&list)
+	return list, err
 }
 
 func (c caseRun) plain(ctx context.Context, name string) ([]dump.Entry, error) {

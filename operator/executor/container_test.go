@@ -39,7 +39,7 @@ func inside(tests string) string {
 // TestInContainer runs every test of this package that needs PostgreSQL 17 inside the image that has it, as the
 // ordinary user of that image, which is how ptah runs in a Pod. The machine itself needs Docker only.
 func TestInContainer(t *testing.T) {
-	runInside(t, image, inside("TestPostgreSQLCases|TestPostgreSQLPairs|TestDriftOnPostgreSQL|TestApply|TestProgram|TestScratch"), "PTAH_TEST_SERVERS")
+	runInside(t, image, inside("TestPostgreSQLCases|TestPostgreSQLPairs|TestDriftOnPostgreSQL|TestApply|TestProgram|TestScratch|TestSeen"), "PTAH_TEST_SERVERS")
 }
 
 // TestMySQLInContainer does the same for MySQL 9.7.

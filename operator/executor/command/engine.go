@@ -38,6 +38,8 @@ type reading interface {
 	// fingerprint is that of the whole; rowsFingerprint that of the declared rows in it, or empty.
 	fingerprint() string
 	rowsFingerprint() string
+	// seen are the findings of the reading itself, which no plan is about.
+	seen() []report.Finding
 	drift(ctx context.Context, request planRequest) (planResult, error)
 	plan(ctx context.Context, request planRequest) (planResult, error)
 }
@@ -54,6 +56,7 @@ type planRequest struct {
 // planResult is what a comparison came to.
 type planResult struct {
 	findings []report.Finding
+	differs  bool         // whether any finding is about the declared schema
 	document *report.Plan // nil where nothing differs, and for drift
 	bytes    []byte
 	managed  []report.ManagedRows

@@ -67,6 +67,8 @@ func (r mysqlReading) request(p planRequest) (planner.Request, error) {
 	return request, err
 }
 
+func (r mysqlReading) seen() []report.Finding { return []report.Finding{} }
+
 func (r mysqlReading) drift(ctx context.Context, p planRequest) (planResult, error) {
 	request, err := r.request(p)
 	if err != nil {
@@ -87,5 +89,5 @@ func mysqlResult(result *planner.Result, err error) (planResult, error) {
 	if err != nil {
 		return planResult{}, err
 	}
-	return planResult{result.Findings, result.Document, result.Bytes, result.Managed}, nil
+	return planResult{result.Findings, len(result.Findings) > 0, result.Document, result.Bytes, result.Managed}, nil
 }

@@ -157,6 +157,14 @@ func (a *app) findings(b *strings.Builder, all []report.Finding) {
 	}
 }
 
+// beside shows what was seen and is not part of any difference.
+func (a *app) beside(b *strings.Builder, findings []report.Finding) {
+	if len(findings) > 0 {
+		fmt.Fprintf(b, "Seen, and not planned:\n")
+		a.findings(b, findings)
+	}
+}
+
 func plural(n int, word string) string {
 	if n == 1 {
 		return word

@@ -74,6 +74,8 @@ func (a *app) plan(ctx context.Context, f *databaseFlags, p proof, output string
 		out.ServerVersion, out.FromFingerprint, out.RowsFingerprint = o.reading.version(), o.reading.fingerprint(), o.reading.rowsFingerprint()
 		if p.holds(o, f.schema) {
 			out.Unchanged, out.ToFingerprint = true, out.FromFingerprint
+			out.Findings = o.reading.seen()
+			out.HighestSeverity = findings.Highest(out.Findings)
 		} else {
 			document, err = a.compute(ctx, f, o, output, &out)
 		}
@@ -85,6 +87,7 @@ func (a *app) plan(ctx context.Context, f *databaseFlags, p proof, output string
 	return a.write(out.Outcome, out, out.Problem, a.said(err), func(b *strings.Builder) {
 		if document == nil {
 			fmt.Fprintf(b, "%s %s %s holds the declared schema.\n", a.paint(green, "Nothing to do:"), o.database.product(), out.ServerVersion)
+			a.beside(b, out.Findings)
 			return
 		}
 		painter(a.Colour).statements(b, document)

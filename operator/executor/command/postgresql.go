@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ptah.run/ptah/operator/executor/failure"
+	"ptah.run/ptah/operator/executor/findings"
 	"ptah.run/ptah/operator/executor/hcl"
 	"ptah.run/ptah/operator/executor/postgresql/apply"
 	"ptah.run/ptah/operator/executor/postgresql/observe"
@@ -85,6 +86,8 @@ func (r postgresqlReading) request(p planRequest) (planner.Request, error) {
 	return request, err
 }
 
+func (r postgresqlReading) seen() []report.Finding { return findings.Sort(planner.Seen(r.state)) }
+
 func (r postgresqlReading) drift(ctx context.Context, p planRequest) (planResult, error) {
 	request, err := r.request(p)
 	if err != nil {
@@ -105,5 +108,5 @@ func postgresqlResult(result *planner.Result, err error) (planResult, error) {
 	if err != nil {
 		return planResult{}, err
 	}
-	return planResult{result.Findings, result.Document, result.Bytes, result.Managed}, nil
+	return planResult{result.Findings, result.Differs, result.Document, result.Bytes, result.Managed}, nil
 }

@@ -203,13 +203,13 @@ const (
 func (a *app) drift(ctx context.Context, f *databaseFlags, failOn string) error {
 	out := report.Drift{ContractVersion: report.ContractVersion, Outcome: report.OutcomeNoChanges,
 		Dialect: report.DialectPostgreSQL, Findings: []report.Finding{}}
+	var result planResult
 	o, err := a.observe(ctx, f)
 	if o.database != nil {
 		out.Dialect, out.TargetIdentity = o.database.dialect(), o.database.identity()
 	}
 	if err == nil {
 		out.ServerVersion, out.Fingerprint = o.reading.version(), o.reading.fingerprint()
-		var result planResult
 		if result, err = o.reading.drift(ctx, o.request(f, a.Getenv)); err == nil {
 			out.Findings, out.HighestSeverity = result.findings, findings.Highest(result.findings)
 		}
@@ -218,18 +218,19 @@ func (a *app) drift(ctx context.Context, f *databaseFlags, failOn string) error 
 	case err != nil:
 		out.Problem = problem(err)
 		out.Outcome = outcomeOf(out.Problem)
-	case len(out.Findings) > 0:
+	case result.differs:
 		out.Outcome = report.OutcomeChanges
 	}
 	defer func() {
-		found := failOn == failOnAll && len(out.Findings) > 0 || failOn == failOnDestructive && out.HighestSeverity == report.SeverityDestructive
+		found := failOn == failOnAll && result.differs || failOn == failOnDestructive && out.HighestSeverity == report.SeverityDestructive
 		if found && a.exit == ExitDone {
 			a.exit = ExitDrift
 		}
 	}()
 	return a.write(out.Outcome, out, out.Problem, a.said(err), func(b *strings.Builder) {
-		if len(out.Findings) == 0 {
+		if !result.differs {
 			fmt.Fprintf(b, "%s %s %s holds the declared schema.\n", a.paint(green, "No differences:"), o.database.product(), out.ServerVersion)
+			a.beside(b, out.Findings)
 			return
 		}
 		fmt.Fprintf(b, "%s\n", a.paint(bold, "The database differs from the declared schema:"))

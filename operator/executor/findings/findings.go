@@ -42,8 +42,7 @@ func (c Counter) Sorted() []report.Finding {
 	for _, finding := range c {
 		out = append(out, *finding)
 	}
-	sort(out)
-	return out
+	return Sort(out)
 }
 
 // Join returns two lists of findings as one, sorted like each.
@@ -51,13 +50,12 @@ func Join(a, b []report.Finding) []report.Finding {
 	if len(b) == 0 {
 		return a
 	}
-	out := append(slices.Clone(a), b...)
-	sort(out)
-	return out
+	return Sort(append(slices.Clone(a), b...))
 }
 
-func sort(out []report.Finding) {
-	slices.SortFunc(out, func(a, b report.Finding) int {
+// Sort puts findings in order of descending severity and then of category.
+func Sort(all []report.Finding) []report.Finding {
+	slices.SortFunc(all, func(a, b report.Finding) int {
 		if a.Severity != b.Severity {
 			if report.Worse(a.Severity, b.Severity) == a.Severity {
 				return -1
@@ -66,6 +64,7 @@ func sort(out []report.Finding) {
 		}
 		return cmp.Compare(a.Category, b.Category)
 	})
+	return all
 }
 
 // Highest returns the highest severity of the findings, or an empty one.

@@ -21,6 +21,13 @@ func alterOther(e *effect, node *nodes.Node) bool {
 		e.raise(report.SeverityWarning, "changes which values come next")
 	case *nodes.Node_AlterDomainStmt:
 		alterDomain(e, n.AlterDomainStmt)
+	case *nodes.Node_AlterStatsStmt:
+		e.kind = "ALTER STATISTICS"
+		e.locks(shareUpdateExclusive)
+	case *nodes.Node_AlterPublicationStmt:
+		e.kind = "ALTER PUBLICATION"
+		e.locks(shareUpdateExclusive)
+		e.raise(report.SeverityWarning, "changes what subscribers receive")
 	case *nodes.Node_RenameStmt:
 		e.kind = "RENAME"
 		e.locks(accessExclusive)
@@ -60,8 +67,6 @@ var quiet = map[nodes.AlterTableType]string{
 	nodes.AlterTableType_AT_ResetOptions:    shareUpdateExclusive,
 	nodes.AlterTableType_AT_SetStorage:      accessExclusive,
 	nodes.AlterTableType_AT_SetCompression:  accessExclusive,
-	nodes.AlterTableType_AT_SetRelOptions:   shareUpdateExclusive,
-	nodes.AlterTableType_AT_ResetRelOptions: shareUpdateExclusive,
 	nodes.AlterTableType_AT_ClusterOn:       shareUpdateExclusive,
 	nodes.AlterTableType_AT_DropCluster:     shareUpdateExclusive,
 	nodes.AlterTableType_AT_ReplicaIdentity: accessExclusive,
@@ -92,6 +97,9 @@ var effects = map[nodes.AlterTableType]effect{
 	nodes.AlterTableType_AT_ChangeOwner:        {severity: report.SeverityWarning, reason: "changes the owner of an object", lock: accessExclusive, privileges: []report.PrivilegeChange{report.PrivilegeOwnership}},
 	nodes.AlterTableType_AT_EnableTrig:         triggerState, nodes.AlterTableType_AT_EnableAlwaysTrig: triggerState,
 	nodes.AlterTableType_AT_EnableReplicaTrig: triggerState, nodes.AlterTableType_AT_DisableTrig: triggerState,
+	nodes.AlterTableType_AT_EnableRule: ruleState, nodes.AlterTableType_AT_EnableAlwaysRule: ruleState,
+	nodes.AlterTableType_AT_EnableReplicaRule: ruleState, nodes.AlterTableType_AT_DisableRule: ruleState,
+	nodes.AlterTableType_AT_SetRelOptions: {}, nodes.AlterTableType_AT_ResetRelOptions: {}, // read in full below
 	nodes.AlterTableType_AT_AddColumn: {}, nodes.AlterTableType_AT_AlterColumnType: {}, // read in full below
 	nodes.AlterTableType_AT_AddConstraint: {}, nodes.AlterTableType_AT_DropConstraint: {},
 }
@@ -99,6 +107,7 @@ var effects = map[nodes.AlterTableType]effect{
 var (
 	rowSecurity  = []report.PrivilegeChange{report.PrivilegeRowSecurityPolicy}
 	triggerState = effect{severity: report.SeverityWarning, reason: "changes what happens to rows that are written", lock: shareRowExclusive}
+	ruleState    = effect{severity: report.SeverityWarning, reason: "changes what happens to rows that are written", lock: accessExclusive}
 )
 
 func (c *Classifier) alterTable(e *effect, n *nodes.AlterTableStmt) {
@@ -126,6 +135,8 @@ func (c *Classifier) alterTable(e *effect, n *nodes.AlterTableStmt) {
 		e.rewrites(known.rewrite)
 		e.privileges = append(e.privileges, known.privileges...)
 		switch cmd.GetSubtype() {
+		case nodes.AlterTableType_AT_SetRelOptions, nodes.AlterTableType_AT_ResetRelOptions:
+			parameters(e, cmd.GetDef().GetList())
 		case nodes.AlterTableType_AT_AddColumn:
 			addColumn(e, cmd.GetDef().GetColumnDef())
 		case nodes.AlterTableType_AT_AlterColumnType:
@@ -134,6 +145,27 @@ func (c *Classifier) alterTable(e *effect, n *nodes.AlterTableStmt) {
 			c.addConstraint(e, relation, cmd.GetDef().GetConstraint())
 		case nodes.AlterTableType_AT_DropConstraint:
 			c.dropConstraint(e, relation, cmd.GetName())
+		}
+	}
+}
+
+// light are the storage parameters that PostgreSQL changes while a table is written to, beside those of autovacuum and
+// of the table's TOAST part.
+var light = map[string]bool{"fillfactor": true, "toast_tuple_target": true, "parallel_workers": true, "vacuum_truncate": true,
+	"vacuum_index_cleanup": true, "log_autovacuum_min_duration": true, "deduplicate_items": true}
+
+// parameters reads a list of storage parameters for the lock that they take.
+func parameters(e *effect, list *nodes.List) {
+	e.locks(shareUpdateExclusive)
+	for _, item := range list.GetItems() {
+		d := item.GetDefElem()
+		if !light[d.GetDefname()] && !strings.HasPrefix(d.GetDefname(), "autovacuum_") && d.GetDefnamespace() != "toast" {
+			e.locks(accessExclusive)
+		}
+		switch d.GetDefname() {
+		case "security_barrier", "security_invoker", "check_option":
+			e.raise(report.SeverityWarning, "changes what existing readers see or write")
+			e.grants(report.PrivilegeSecurityDefiner)
 		}
 	}
 }
@@ -187,7 +219,7 @@ func (c *Classifier) columnType(e *effect, relation string, cmd *nodes.AlterTabl
 	from := c.columns[relation+"\x00"+cmd.GetName()]
 	to := typeText(cmd.GetDef().GetColumnDef().GetTypeName())
 	safe, rewrite := widens(from, to)
-	if !safe {
+	if !safe || !castOf(cmd.GetDef().GetColumnDef().GetRawDefault(), cmd.GetName()) {
 		e.raise(report.SeverityDestructive, "values may not fit the new type")
 		e.rewrites(report.RewriteMaybe)
 		return
@@ -196,6 +228,15 @@ func (c *Classifier) columnType(e *effect, relation string, cmd *nodes.AlterTabl
 	if rewrite {
 		e.rewrites(report.RewriteTable)
 	}
+}
+
+// castOf says whether the expression that gives a column its new values is none or a cast of the column itself.
+func castOf(using *nodes.Node, column string) bool {
+	if using == nil {
+		return true
+	}
+	fields := using.GetTypeCast().GetArg().GetColumnRef().GetFields()
+	return len(fields) == 1 && fields[0].GetString_().GetSval() == column
 }
 
 func (c *Classifier) addConstraint(e *effect, relation string, n *nodes.Constraint) {

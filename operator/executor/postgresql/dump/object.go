@@ -37,6 +37,7 @@ var simpleKinds = map[string][]string{
 	"TYPE":                      nil,
 	"COLLATION":                 nil,
 	"PUBLICATION":               nil,
+	"EVENT TRIGGER":             nil,
 	"TEXT SEARCH CONFIGURATION": nil,
 	"TEXT SEARCH DICTIONARY":    nil,
 }
@@ -69,11 +70,27 @@ func (e Entry) Object() (Object, bool) {
 		}
 		c.optional("ONLY")
 		return c.named(e.Type)
+	case "PUBLICATION TABLE":
+		return c.published()
+	case "CAST":
+		return c.cast(sql)
+	case "OPERATOR":
+		return operator(sql)
 	case "TABLE ATTACH":
 		return c.tableAttach()
 	case "INDEX ATTACH":
 		return c.indexAttach()
-	case "INDEX", "TRIGGER", "POLICY", "RULE", "STATISTICS":
+	case "TRIGGER":
+		if object, ok := c.triggerState(); ok {
+			return object, ok
+		}
+		return c.onTable(e)
+	case "RULE":
+		if c.accept("CREATE", "OR", "REPLACE", "VIEW") {
+			return c.named(ViewRule)
+		}
+		return c.onTable(e)
+	case "INDEX", "POLICY", "STATISTICS":
 		return c.onTable(e)
 	case "COMMENT":
 		return c.comment(sql)
@@ -211,6 +228,51 @@ func (c *cursor) tableAttach() (Object, bool) {
 	return Object{Kind: "TABLE ATTACH", Name: child, On: parent}, ok
 }
 
+// published names the publication, and the table as what it is about.
+func (c *cursor) published() (Object, bool) {
+	if !c.accept("ALTER", "PUBLICATION") {
+		return Object{}, false
+	}
+	name, ok := c.name()
+	if !ok || !c.accept("ADD", "TABLE") {
+		return Object{}, false
+	}
+	c.optional("ONLY")
+	on, ok := c.name()
+	return Object{Kind: "PUBLICATION TABLE", Name: name, On: on}, ok
+}
+
+// cast has no name: it is known by its types.
+func (c *cursor) cast(sql string) (Object, bool) {
+	if !c.accept("CREATE", "CAST") {
+		return Object{}, false
+	}
+	_, items, _ := Items(sql)
+	return Object{Kind: "CAST", Arguments: "(" + strings.Join(items, "") + ")"}, len(items) == 1
+}
+
+func operator(sql string) (Object, bool) {
+	rest, found := strings.CutPrefix(sql, "CREATE OPERATOR ")
+	text, _, ok := strings.Cut(rest, " (")
+	if !found || !ok {
+		return Object{}, false
+	}
+	// The symbol of an operator holds no dot and no quote, which its schema may.
+	dot := strings.LastIndex(text, ".")
+	if dot < 0 {
+		return Object{}, false
+	}
+	arguments := map[string]string{"LEFTARG": "NONE", "RIGHTARG": "NONE"}
+	_, items, _ := Items("CREATE " + rest[len(text):])
+	for _, item := range items {
+		if key, value, ok := strings.Cut(item, " = "); ok && arguments[key] != "" {
+			arguments[key] = value
+		}
+	}
+	return Object{Kind: "OPERATOR", Name: Name{Schema: text[:dot], Object: text[dot+1:]},
+		Arguments: " (" + arguments["LEFTARG"] + ", " + arguments["RIGHTARG"] + ")"}, true
+}
+
 func (c *cursor) indexAttach() (Object, bool) {
 	if !c.accept("ALTER", "INDEX") {
 		return Object{}, false
@@ -219,6 +281,38 @@ func (c *cursor) indexAttach() (Object, bool) {
 		return Object{}, false
 	}
 	return c.named("INDEX ATTACH")
+}
+
+// TriggerState is the kind of an entry that says only that the trigger of a partition fires in another way than that of
+// its table.
+const TriggerState = "TRIGGER STATE"
+
+// ViewRule is the kind of an entry that gives a view its query after something that the query needs: pg_dump first makes
+// the view with columns and no more.
+const ViewRule = "VIEW RULE"
+
+func (c *cursor) triggerState() (Object, bool) {
+	start := c.at
+	defer func() { c.at = start }()
+	if !c.accept("ALTER", "TABLE") && !c.accept("ALTER", "FOREIGN", "TABLE") {
+		return Object{}, false
+	}
+	on, ok := c.name()
+	if !ok || !c.find("TRIGGER") {
+		return Object{}, false
+	}
+	name, ok := c.name()
+	return Object{Kind: TriggerState, Name: name, On: on}, ok
+}
+
+// TriggerVerb returns how a statement of pg_dump sets when a trigger fires, such as ENABLE ALWAYS.
+func TriggerVerb(statement string) string {
+	c := newCursor(statement)
+	c.optional("ALTER TABLE", "ALTER FOREIGN TABLE", "ONLY")
+	if _, ok := c.name(); !ok {
+		return ""
+	}
+	return c.until(statement, func(t Token) bool { return t.Is("TRIGGER") })
 }
 
 // onTable reads CREATE of what belongs to one table.
@@ -306,6 +400,16 @@ func (c *cursor) grant(kind, sql string) (Object, bool) {
 	return Object{Kind: phrase, Name: name}, ok
 }
 
+// DroppedTable returns the table that a statement drops, if it drops one.
+func DroppedTable(statement string) (Name, bool) {
+	c := newCursor(statement)
+	if !c.accept("DROP", "TABLE") {
+		return Name{}, false
+	}
+	c.optional("IF EXISTS")
+	return c.name()
+}
+
 // Drop returns the statements that take an entry away. It never cascades: what depends on the object must go first,
 // so that the plan says so. It fails for a type it does not know.
 func (e Entry) Drop() ([]string, error) {
@@ -321,6 +425,9 @@ func (e Entry) Drop() ([]string, error) {
 	case "CONSTRAINT", "FK CONSTRAINT", "CHECK CONSTRAINT":
 		return one("ALTER %s %s DROP CONSTRAINT %s", object.Kind, object.On.SQL(), object.Name.SQL()), nil
 	case "TRIGGER", "POLICY", "RULE":
+		if object.Kind == ViewRule {
+			return nil, nil // it leaves with its view
+		}
 		return one("DROP %s %s ON %s", e.Type, object.Name.SQL(), object.On.SQL()), nil
 	case "DEFAULT":
 		return one("ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT", object.On.SQL(), object.Name.SQL()), nil
@@ -328,7 +435,9 @@ func (e Entry) Drop() ([]string, error) {
 		return one("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", object.Name.SQL()), nil
 	case "SEQUENCE OWNED BY":
 		return one("ALTER SEQUENCE %s OWNED BY NONE", object.Name.SQL()), nil
-	case "FUNCTION", "PROCEDURE", "AGGREGATE":
+	case "PUBLICATION TABLE":
+		return one("ALTER PUBLICATION %s DROP TABLE ONLY %s", object.Name.SQL(), object.On.SQL()), nil
+	case "FUNCTION", "PROCEDURE", "AGGREGATE", "CAST", "OPERATOR":
 		return one("DROP %s %s%s", e.Type, object.Name.SQL(), object.Arguments), nil
 	case "TABLE ATTACH":
 		return one("ALTER TABLE %s DETACH PARTITION %s", object.On.SQL(), object.Name.SQL()), nil

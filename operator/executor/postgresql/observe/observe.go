@@ -37,6 +37,10 @@ type State struct {
 	Encoding string
 	// InvalidIndexes are the names, as SQL, of indexes that a failed build left behind; pg_dump does not show them.
 	InvalidIndexes []string
+	// ForeignOwned counts the objects that belong to another role than Role. It is not part of the fingerprint.
+	ForeignOwned int
+	// Unenforced counts the keys whose triggers a superuser disabled, which pg_dump does not show.
+	Unenforced int
 	// Entries are the objects that are not excluded, in the order of the dump.
 	Entries []dump.Entry
 	// Rows are the managed rows, one entry for each table that was asked for, and RowsFingerprint is their digest. Both are
@@ -102,6 +106,12 @@ func (r Reader) Read(ctx context.Context, conn *pgx.Conn) (*State, error) {
 	state.Entries = dump.Exclude(WithPublic(entries, public), patterns)
 	state.InvalidIndexes, err = invalidIndexes(ctx, tx, patterns)
 	if err != nil {
+		return nil, err
+	}
+	if state.ForeignOwned, err = foreignOwners(ctx, tx, patterns); err != nil {
+		return nil, err
+	}
+	if state.Unenforced, err = unenforced(ctx, tx, patterns); err != nil {
 		return nil, err
 	}
 	if err := state.readRows(ctx, tx.Conn().PgConn(), r.Rows); err != nil {

@@ -14,10 +14,10 @@ func alterTable(from, to dump.Entry) ([]string, error) {
 	a, okA := from.Table()
 	b, okB := to.Table()
 	if !okA || !okB {
-		return nil, fmt.Errorf("a table has a form that cannot be compared")
+		return nil, because("a table has a form that cannot be compared")
 	}
 	if a.Rest != b.Rest {
-		return nil, fmt.Errorf("how a table is partitioned cannot be altered")
+		return nil, because("how a table is partitioned cannot be altered, as PostgreSQL knows no statement for it")
 	}
 	if from.AccessMethod != to.AccessMethod {
 		method := to.AccessMethod
@@ -87,20 +87,48 @@ func (t *tableChange) columns() {
 	for _, c := range t.b.Columns {
 		keep[c.Name] = true
 	}
+	renewed := t.renewed(old)
 	for _, c := range t.a.Columns {
-		if !keep[c.Name] {
+		if !keep[c.Name] || renewed[c.Name] {
 			t.add("DROP COLUMN %s", c.Name)
 		}
 	}
 	for _, c := range t.b.Columns {
 		before, ok := old[c.Name]
 		switch {
+		case renewed[c.Name]:
 		case !ok:
 			t.add("ADD COLUMN %s", c.Text)
 		case before != c:
 			t.column(before, c)
 		}
 	}
+	for _, c := range t.b.Columns {
+		if renewed[c.Name] {
+			t.add("ADD COLUMN %s", c.Text)
+		}
+	}
+}
+
+// renewed are the computed columns that read one which changes its type. PostgreSQL does not let it change under them,
+// and what is computed is not lost.
+func (t *tableChange) renewed(old map[string]dump.Column) map[string]bool {
+	changed, out := map[string]bool{}, map[string]bool{}
+	for _, c := range t.b.Columns {
+		before, ok := old[c.Name]
+		if ok && (before.Type != c.Type || before.Collation != c.Collation) {
+			changed[c.Name] = true
+		}
+	}
+	for _, c := range t.b.Columns {
+		if before := old[c.Name]; before.Generated == "" || c.Generated == "" {
+			continue
+		}
+		for _, token := range dump.Tokens(old[c.Name].Generated + " " + c.Generated) {
+			out[c.Name] = out[c.Name] || changed[token.Text] && token.Text != c.Name
+		}
+	}
+	return out
 }
 
 // replaced says whether a column can only be had by dropping and adding it: a plain column becomes a computed one.
@@ -127,6 +155,10 @@ func (t *tableChange) column(from, to dump.Column) {
 			defaulted = ""
 		}
 		collate, using := "", fmt.Sprintf(" USING %s::%s", to.Name, to.Type)
+		if strings.Contains(from.Type, ".") && strings.Contains(to.Type, ".") {
+			// PostgreSQL casts between two types of a user by the text of a value only.
+			using = fmt.Sprintf(" USING %s::text::%s", to.Name, to.Type)
+		}
 		if to.Collation != "" {
 			collate = " COLLATE " + to.Collation
 		}
@@ -161,20 +193,7 @@ func (t *tableChange) storage() {
 	case t.a.Unlogged && !t.b.Unlogged:
 		t.add("SET LOGGED")
 	}
-	if slices.Equal(t.a.Options, t.b.Options) {
-		return
-	}
-	var names []string
-	for _, option := range t.a.Options {
-		name, _, _ := strings.Cut(option, "=")
-		names = append(names, strings.TrimSpace(name))
-	}
-	if len(names) > 0 {
-		t.add("RESET (%s)", strings.Join(names, ", "))
-	}
-	if len(t.b.Options) > 0 {
-		t.add("SET (%s)", strings.Join(t.b.Options, ", "))
-	}
+	t.out = append(t.out, setOptions(strings.TrimSpace(alter(t.b, "")), t.a.Options, t.b.Options)...)
 }
 
 // extras are the ALTER TABLE statements that pg_dump adds to a table.
@@ -205,6 +224,8 @@ var extraDefaults = []struct{ marker, undo string }{
 	{" REPLICA IDENTITY ", " REPLICA IDENTITY DEFAULT"},
 	{" FORCE ROW LEVEL SECURITY", " NO FORCE ROW LEVEL SECURITY"},
 	{" CLUSTER ON ", " SET WITHOUT CLUSTER"},
+	// An attribute's own parameters are few, and resetting one that is not set does nothing.
+	{" SET (", " RESET (n_distinct, n_distinct_inherited)"},
 }
 
 func reverseExtra(statement string) (string, error) {
@@ -222,7 +243,7 @@ func reverseExtra(statement string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("a setting of a table cannot be undone")
+	return "", because("a setting of a table cannot be undone")
 }
 
 // alterSequence writes a sequence's definition as an ALTER that also says what CREATE leaves to defaults.
@@ -232,9 +253,9 @@ func alterSequence(to dump.Entry) ([]string, error) {
 	if !ok || object.Kind == "IDENTITY" {
 		return alterIdentity(to, object)
 	}
-	rest, found := strings.CutPrefix(sql, "CREATE SEQUENCE ")
+	rest, found := strings.CutPrefix(strings.Replace(sql, "CREATE UNLOGGED ", "CREATE ", 1), "CREATE SEQUENCE ")
 	if !found {
-		return nil, fmt.Errorf("a sequence has a form that cannot be altered")
+		return nil, because("a sequence has a form that cannot be altered")
 	}
 	words := map[string]bool{}
 	for _, token := range dump.Tokens(rest) {
@@ -254,7 +275,7 @@ func alterSequence(to dump.Entry) ([]string, error) {
 func alterIdentity(to dump.Entry, object dump.Object) ([]string, error) {
 	_, options, tail := dump.Items("CREATE" + to.Statements[0][strings.LastIndex(to.Statements[0], " AS IDENTITY ")+len(" AS IDENTITY "):])
 	if object.Kind != "IDENTITY" || len(options) != 1 || strings.TrimSpace(tail) != "" {
-		return nil, fmt.Errorf("an identity column has a form that cannot be altered")
+		return nil, because("an identity column has a form that cannot be altered")
 	}
 	kind := "ALWAYS"
 	if strings.Contains(to.Statements[0], "GENERATED BY DEFAULT AS IDENTITY") {

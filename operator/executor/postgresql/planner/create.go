@@ -29,7 +29,7 @@ func (a *attempt) create(ctx context.Context) error {
 				return err
 			}
 		case len(have[key]) != 1 || len(want[key]) != 1:
-			return fmt.Errorf("several objects of type %s have names that pg_dump prints alike", e.Type)
+			return because("several objects of type " + e.Type + " have names that pg_dump prints alike")
 		default:
 			if err := a.change(ctx, have[key][0], e); err != nil {
 				return err
@@ -42,9 +42,13 @@ func (a *attempt) create(ctx context.Context) error {
 // make runs the statements of a desired entry that the clone lacks.
 func (a *attempt) make(ctx context.Context, e dump.Entry) error {
 	if e.AccessMethod != "" {
-		return fmt.Errorf("a table with an access method of its own cannot be made")
+		return because("a table has an access method of its own")
 	}
-	for _, statement := range e.Statements {
+	for i, statement := range e.Statements {
+		if i == 0 && e.Type == "MATERIALIZED VIEW" && !a.unfilled[e.Key()] {
+			// pg_dump fills views last of all; a plan must not leave one that nobody can read.
+			statement = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(statement), "WITH NO DATA"))
+		}
 		// Something made before may have brought this along, as a partition brings its indexes.
 		if _, err := a.try(ctx, statement, present...); err != nil {
 			return err
@@ -55,11 +59,13 @@ func (a *attempt) make(ctx context.Context, e dump.Entry) error {
 
 // change turns one entry into another of the same key. Types that clear has taken away never come here.
 func (a *attempt) change(ctx context.Context, from, to dump.Entry) error {
-	var statements []string
+	statements, kept := a.inPlace(from, to)
 	var err error
 	switch to.Type {
 	case "TABLE":
-		statements, err = alterTable(from, to)
+		if err = a.checkColumns(from, to); err == nil {
+			statements, err = alterTable(from, to)
+		}
 	case "SEQUENCE":
 		statements, err = a.changeSequence(from, to)
 	case "SEQUENCE OWNED BY", "DEFAULT", "COMMENT":
@@ -73,7 +79,9 @@ func (a *attempt) change(ctx context.Context, from, to dump.Entry) error {
 	case "ACL", "DEFAULT ACL":
 		return nil // repair compares grants once everything they are about exists
 	default:
-		err = fmt.Errorf("an object of type %s cannot be changed in place", to.Type)
+		if !kept {
+			statements, err = remake(from, to)
+		}
 	}
 	if err != nil {
 		return err
@@ -87,18 +95,58 @@ func (a *attempt) change(ctx context.Context, from, to dump.Entry) error {
 	return nil
 }
 
+// checkColumns refuses a table whose own columns are to be its parent's only: PostgreSQL has no way to disown a column
+// but to drop it with its values.
+func (a *attempt) checkColumns(from, to dump.Entry) error {
+	before, okA := from.Table()
+	after, okB := to.Table()
+	if !okA || !okB {
+		return because("a table has a form that cannot be compared")
+	}
+	for _, c := range before.Columns {
+		if columnIndex(after, c.Name) < 0 && a.inherited(to, c.Name) {
+			return because("a table keeps as its own the columns that it had before its parent; spell them in the child as well")
+		}
+	}
+	return nil
+}
+
+// remake drops and makes again what holds no rows.
+func remake(from, to dump.Entry) ([]string, error) {
+	if !removable[to.Type] {
+		return nil, because("an object of type " + to.Type + " cannot be changed")
+	}
+	drops, err := from.Drop()
+	return append(drops, to.Statements...), err
+}
+
 func (a *attempt) changeSequence(from, to dump.Entry) ([]string, error) {
 	if _, _, differ := sequenceKinds(from, to); differ {
 		return a.convertSequence(from, to)
 	}
-	return alterSequence(to)
+	var out []string
+	const unlogged = "CREATE UNLOGGED SEQUENCE "
+	if before, after := strings.HasPrefix(from.Statements[0], unlogged), strings.HasPrefix(to.Statements[0], unlogged); before != after {
+		object, _ := to.Object()
+		kind := "LOGGED"
+		if after {
+			kind = "UNLOGGED"
+		}
+		out = append(out, "ALTER SEQUENCE "+object.Name.SQL()+" SET "+kind)
+		if strings.TrimPrefix(from.Statements[0], "CREATE UNLOGGED ") == strings.TrimPrefix(to.Statements[0], "CREATE ") ||
+			strings.TrimPrefix(from.Statements[0], "CREATE ") == strings.TrimPrefix(to.Statements[0], "CREATE UNLOGGED ") {
+			return out, nil
+		}
+	}
+	rest, err := alterSequence(to)
+	return append(out, rest...), err
 }
 
 // removeRest drops what is desired no longer and was kept because it might have been in use.
 func (a *attempt) removeRest(ctx context.Context) error {
 	want := dump.Index(a.want)
 	for _, e := range slices.Backward(a.have) {
-		if !late[e.Type] || len(want[e.Key()]) > 0 {
+		if !late[e.Type] || len(want[e.Key()]) > 0 || a.rebuilt.types[e.Key()] {
 			continue
 		}
 		drops, err := e.Drop()
@@ -106,7 +154,8 @@ func (a *attempt) removeRest(ctx context.Context) error {
 			return err
 		}
 		for _, drop := range drops {
-			if _, err := a.try(ctx, drop, absent...); err != nil {
+			// A name that is no longer of this kind was given to another object meanwhile.
+			if _, err := a.try(ctx, drop, append([]string{"42809"}, absent...)...); err != nil {
 				return err
 			}
 		}
@@ -143,7 +192,7 @@ func (a *attempt) repairOnce(ctx context.Context, now []dump.Entry, left []dump.
 		if !ok {
 			continue
 		}
-		drops, err := repairDrops(e, d)
+		drops, err := a.repairDrops(e, d)
 		if err != nil {
 			return err
 		}
@@ -158,7 +207,7 @@ func (a *attempt) repairOnce(ctx context.Context, now []dump.Entry, left []dump.
 		if !ok {
 			continue
 		}
-		if len(d.From) == 1 && len(d.To) == 1 && !removable[e.Type] && e.Type != "ACL" && e.Type != "DEFAULT ACL" {
+		if len(d.From) == 1 && len(d.To) == 1 && (!removable[e.Type] || a.keeps(d.From[0], e)) && e.Type != "ACL" && e.Type != "DEFAULT ACL" {
 			if err := a.change(ctx, d.From[0], e); err != nil {
 				return err
 			}
@@ -172,8 +221,12 @@ func (a *attempt) repairOnce(ctx context.Context, now []dump.Entry, left []dump.
 }
 
 // repairDrops returns what takes an entry, or the part of it that is not desired, away.
-func repairDrops(e dump.Entry, d dump.Difference) ([]string, error) {
+func (a *attempt) repairDrops(e dump.Entry, d dump.Difference) ([]string, error) {
 	switch {
+	case isTriggerState(e) && len(d.To) == 0:
+		return a.asParent(e)
+	case len(d.From) == 1 && len(d.To) == 1 && a.keeps(d.From[0], d.To[0]):
+		return nil, nil
 	case e.Type == "ACL" || e.Type == "DEFAULT ACL":
 		return reverse(withoutStatements(e, d.To))
 	case len(d.To) == 0 || removable[e.Type]:
@@ -214,6 +267,18 @@ type incompleteError struct {
 
 func (e *incompleteError) Error() string {
 	return fmt.Sprintf("the plan would leave %d differences, the first of them at an object of type %s", len(e.left), e.left[0].Key.Type)
+}
+
+// first shows the first difference to a person.
+func (e *incompleteError) first() string {
+	text := ""
+	for _, entry := range e.left[0].From {
+		text += "is\n" + entry.SQL()
+	}
+	for _, entry := range e.left[0].To {
+		text += "should be\n" + entry.SQL()
+	}
+	return text
 }
 
 func reverse(e dump.Entry) ([]string, error) {

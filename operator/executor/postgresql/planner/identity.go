@@ -24,8 +24,7 @@ func (a *attempt) convertSequence(from, to dump.Entry) ([]string, error) {
 		sequence, identity = after, before
 	}
 	name := sequence.Name
-	spare := name
-	spare.Object = dump.Quote(shorten(dump.Unquote(name.Object)) + "__ptah_old")
+	spare := a.spareName(name)
 	carry := func(from, to dump.Name) string {
 		literal := "'" + strings.ReplaceAll(to.SQL(), "'", "''") + "'"
 		return fmt.Sprintf("SELECT pg_catalog.setval(%s, last_value, is_called) FROM %s", literal, from.SQL())
@@ -47,7 +46,7 @@ func (a *attempt) convertSequence(from, to dump.Entry) ([]string, error) {
 	}
 	definition, found := strings.CutPrefix(to.Statements[0], "CREATE SEQUENCE "+name.SQL())
 	if !found {
-		return nil, fmt.Errorf("a sequence has a form that cannot be altered")
+		return nil, because("a sequence has a form that cannot be altered")
 	}
 	return []string{
 		"CREATE SEQUENCE " + spare.SQL() + definition,

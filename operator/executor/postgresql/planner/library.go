@@ -39,11 +39,25 @@ func (a *attempt) tables(ctx context.Context) error {
 		return err
 	}
 	for _, statement := range statements {
+		if a.losesRows(statement) {
+			return because("a table that is to stay would be made anew without its rows")
+		}
 		if err := a.run(ctx, statement); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// losesRows says whether a statement drops a table that is desired: the library makes a table anew where its partitioning
+// differs.
+func (a *attempt) losesRows(statement string) bool {
+	name, ok := dump.DroppedTable(statement)
+	if !ok {
+		return false
+	}
+	schema, table := name.Plain()
+	return slices.ContainsFunc(a.want, func(e dump.Entry) bool { return e.Type == "TABLE" && e.Schema == schema && e.Name == table })
 }
 
 // tableParts are the types of entries that are part of a table's own definition.

@@ -130,6 +130,39 @@ func (s *session) loadEntries(ctx context.Context, entries []dump.Entry) error {
 	return flush()
 }
 
+// fill refreshes the materialized views of a dump, so that what reads them can be filled, too. There are no rows; a query
+// that fails all the same leaves its view as it is.
+func (s *session) fill(ctx context.Context, entries []dump.Entry) error {
+	for _, e := range entries {
+		object, ok := e.Object()
+		if e.Type != "MATERIALIZED VIEW" || !ok {
+			continue
+		}
+		if err := exec(ctx, s.owner, "REFRESH MATERIALIZED VIEW "+object.Name.SQL()); err != nil && !isServerError(err) {
+			return fmt.Errorf("fill a materialized view: %w", err)
+		}
+	}
+	return nil
+}
+
+// unfilled returns the materialized views that hold nothing because they were made so.
+func (s *session) unfilled(ctx context.Context) (map[dump.Key]bool, error) {
+	rows, err := s.admin.Query(ctx, `SELECT 'MATERIALIZED VIEW', n.nspname::text, c.relname::text FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'm' AND NOT c.relispopulated`)
+	if err != nil {
+		return nil, fmt.Errorf("read the materialized views: %w", err)
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowToStructByPos[dump.Key])
+	if err != nil {
+		return nil, fmt.Errorf("read the materialized views: %w", err)
+	}
+	out := map[dump.Key]bool{}
+	for _, key := range keys {
+		out[key] = true
+	}
+	return out, nil
+}
+
 // extensionStatement recognises the statements about extensions and writes them anew from their parts. Only what is
 // written here runs as the administrator, so that no text from outside does.
 func extensionStatement(statement string) (string, bool) {

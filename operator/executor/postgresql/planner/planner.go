@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"ptah.run/ptah/operator/executor/findings"
 	"ptah.run/ptah/operator/executor/postgresql/classify"
 	"ptah.run/ptah/operator/executor/postgresql/drift"
 	"ptah.run/ptah/operator/executor/postgresql/dump"
@@ -45,8 +46,10 @@ type Request struct {
 
 // Result is a plan, or the fact that none is needed.
 type Result struct {
-	// Findings count the differences; empty means that the target holds what is desired.
+	// Findings count the differences, and what is seen and not planned.
 	Findings []report.Finding
+	// Differs says whether the target does not hold what is desired. Another owner alone is no such difference.
+	Differs bool
 	// Document is the plan and Bytes its one encoding; both are nil where nothing differs.
 	Document *report.Plan
 	Bytes    []byte
@@ -65,7 +68,7 @@ func Drift(ctx context.Context, request Request) (*Result, error) {
 func Plan(ctx context.Context, request Request) (*Result, error) {
 	return within(ctx, request, func(ctx context.Context, p *plan) (*Result, error) {
 		result, err := p.findings(ctx)
-		if err != nil || len(result.Findings) == 0 {
+		if err != nil || !result.Differs {
 			return result, err
 		}
 		go classify.Warm() // the parser takes a second to get ready, which passes while the plan is computed
@@ -92,6 +95,8 @@ type plan struct {
 	rowsTogether bool
 	// onSmall says that the library saw changed tables alone.
 	onSmall atomic.Bool
+	// unfilled are the materialized views that the desired schema leaves without their rows.
+	unfilled map[dump.Key]bool
 }
 
 const (
@@ -130,6 +135,9 @@ func (p *plan) load(ctx context.Context, patterns []dump.Pattern) error {
 		if err := s.loadDesired(ctx, p.request.Desired); err != nil {
 			return err
 		}
+		if p.unfilled, err = s.unfilled(ctx); err != nil {
+			return err
+		}
 		loaded, err = s.dump(ctx)
 		return err
 	})
@@ -139,7 +147,11 @@ func (p *plan) load(ctx context.Context, patterns []dump.Pattern) error {
 	loaded = dump.Exclude(loaded, patterns)
 	if len(patterns) == 0 && len(p.request.State.InvalidIndexes) == 0 && len(dump.Compare(p.request.State.Entries, loaded)) == 0 {
 		p.have, p.want = loaded, loaded
-		return nil
+		if len(p.request.Rows) > 0 { // which are compared on a copy of the desired schema
+			p.want, err = p.canonical(ctx, wantDB, loaded, "the desired schema")
+			p.have = p.want
+		}
+		return err
 	}
 	return p.canonicalBoth(ctx, loaded)
 }
@@ -169,6 +181,9 @@ func (p *plan) canonical(ctx context.Context, name string, entries []dump.Entry,
 			return &target.Error{Code: report.CodeUnsupported, SQLState: server.Code, Detail: server.Message, Categories: []string{},
 				Message: what + " cannot be rebuilt on the scratch server: it uses something that this executor lacks, that only a superuser may make, or that depends on an excluded object"}
 		}
+		if err := s.fill(ctx, entries); err != nil {
+			return err
+		}
 		out, err = s.dump(ctx)
 		return err
 	})
@@ -181,7 +196,24 @@ func (p *plan) findings(ctx context.Context) (*Result, error) {
 		result.Findings = append(result.Findings, report.Finding{Category: "indexes_invalid", Count: n, Severity: report.SeverityWarning})
 	}
 	p.schemaDiffers = len(result.Findings) > 0
-	return result, p.compareRows(ctx, result)
+	if err := p.compareRows(ctx, result); err != nil {
+		return nil, err
+	}
+	result.Differs = len(result.Findings) > 0
+	result.Findings = findings.Join(result.Findings, Seen(p.request.State))
+	return result, nil
+}
+
+// Seen are the findings about a database that no plan can be about, because a declared schema cannot say them.
+func Seen(state *observe.State) []report.Finding {
+	out := []report.Finding{}
+	if state.ForeignOwned > 0 {
+		out = append(out, report.Finding{Category: "owners_other", Count: state.ForeignOwned, Severity: report.SeverityWarning})
+	}
+	if state.Unenforced > 0 {
+		out = append(out, report.Finding{Category: "constraints_unenforced", Count: state.Unenforced, Severity: report.SeverityWarning})
+	}
+	return out
 }
 
 // computeTwice returns the statements of the first strategy that has a complete plan.
@@ -228,7 +260,8 @@ func broken(err error) bool {
 }
 
 func (p *plan) compute(ctx context.Context, how strategy, prefix string) ([]string, error) {
-	a := attempt{server: p.server, have: p.have, want: p.want, haveDB: haveDB, wantDB: wantDB, prefix: prefix, how: how, onSmall: &p.onSmall}
+	a := attempt{server: p.server, have: p.have, want: p.want, haveDB: haveDB, wantDB: wantDB, prefix: prefix, how: how, onSmall: &p.onSmall,
+		unfilled: p.unfilled}
 	// An invalid index is not part of a dump, so the clone has none of them.
 	for _, index := range p.request.State.InvalidIndexes {
 		a.statements = append(a.statements, "DROP INDEX IF EXISTS "+index)
@@ -245,10 +278,11 @@ func (p *plan) refusal(failures []error) error {
 		var incomplete *incompleteError
 		if errors.As(err, &incomplete) {
 			categories = drift.Categories(drift.Findings(incomplete.now, p.want))
+			detail += incomplete.first()
 		}
 	}
 	return &target.Error{Code: report.CodeUnsupported, Categories: categories, Detail: detail,
-		Message: "no complete plan is known for this change; make the change in smaller steps or by hand"}
+		Message: "no complete plan is known for this change" + reasonOf(failures) + "; make the change in smaller steps or by hand"}
 }
 
 // document classifies the statements, fixes the bytes and proves them on a fresh copy.

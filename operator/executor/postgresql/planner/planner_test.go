@@ -83,7 +83,7 @@ func TestAlterTable(t *testing.T) {
 		"another check": {table("a integer, CONSTRAINT c CHECK ((a > 0))"), table("a integer, CONSTRAINT c CHECK ((a > 1))"),
 			[]string{"ALTER TABLE public.t DROP CONSTRAINT c", "ALTER TABLE public.t ADD CONSTRAINT c CHECK ((a > 1))"}},
 		"storage parameters": {tail(table("a integer"), "\nWITH (fillfactor='70', autovacuum_enabled='false')"), tail(table("a integer"), "\nWITH (fillfactor='80')"),
-			[]string{"ALTER TABLE public.t RESET (fillfactor, autovacuum_enabled)", "ALTER TABLE public.t SET (fillfactor='80')"}},
+			[]string{"ALTER TABLE public.t RESET (autovacuum_enabled)", "ALTER TABLE public.t SET (fillfactor='80')"}},
 		"a parent more": {table("a integer"), tail(table("a integer"), "\nINHERITS (public.p)"), []string{"ALTER TABLE public.t INHERIT public.p"}},
 		"settings of columns": {table("a text", "ALTER TABLE ONLY public.t ALTER COLUMN a SET STORAGE EXTERNAL", "ALTER TABLE ONLY public.t REPLICA IDENTITY FULL"),
 			table("a text", "ALTER TABLE ONLY public.t FORCE ROW LEVEL SECURITY"),
@@ -122,11 +122,6 @@ func TestAlterTypes(t *testing.T) {
 	}{
 		"labels added": {enum("'b', 'd'"), enum("'a', 'b', 'c', 'd', 'e'"), a.changeType, []string{
 			"ALTER TYPE public.e ADD VALUE 'a' BEFORE 'b'", "ALTER TYPE public.e ADD VALUE 'c' AFTER 'b'", "ALTER TYPE public.e ADD VALUE 'e' AFTER 'd'"}},
-		"a label removed": {enum("'x', 'y'"), enum("'x'"), a.changeType, []string{
-			`ALTER TYPE public.e RENAME TO "e__ptah_old"`, "CREATE TYPE public.e AS ENUM (\n'x'\n)",
-			"ALTER TABLE public.t ALTER COLUMN st DROP DEFAULT, ALTER COLUMN st TYPE public.e USING st::text::public.e, ALTER COLUMN st SET DEFAULT 'x'::public.e",
-			"ALTER TABLE public.t ALTER COLUMN many TYPE public.e[] USING many::text[]::public.e[]",
-			`DROP TYPE public."e__ptah_old"`}},
 		"attributes": {composite("a integer, b text"), composite("b integer, c text"), a.changeType, []string{
 			"ALTER TYPE public.c DROP ATTRIBUTE a", "ALTER TYPE public.c ALTER ATTRIBUTE b TYPE integer", "ALTER TYPE public.c ADD ATTRIBUTE c text"}},
 		"a domain": {domain("text NOT NULL DEFAULT 'a'::text\n\tCONSTRAINT k CHECK ((VALUE <> 'a'::text))"), domain("text DEFAULT 'b'::text\n\tCONSTRAINT k CHECK ((VALUE <> 'c'::text))"), alterDomain, []string{
@@ -149,6 +144,8 @@ func TestAlterTypes(t *testing.T) {
 	for name, pair := range map[string][2]dump.Entry{
 		"the order of attributes": {composite("a integer, b text"), composite("b text, a integer")},
 		"an enum made composite":  {enum("'a'"), composite("a integer")},
+		"a label removed":         {enum("'x', 'y'"), enum("'x'")},
+		"labels moved":            {enum("'x', 'y'"), enum("'y', 'x'")},
 	} {
 		if _, err := a.changeType(pair[0], pair[1]); err == nil {
 			t.Errorf("%s was changed", name)
@@ -169,6 +166,7 @@ func TestASequenceKeepsItsPositionWhenItBecomesAnIdentityColumn(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v\n%s", err, strings.Join(got, "\n"))
 	}
+	a = &attempt{}
 	got, err = a.changeSequence(identity, plain)
 	want = []string{"CREATE SEQUENCE public.\"s__ptah_old\"\n    START WITH 1", `SELECT pg_catalog.setval('public."s__ptah_old"', last_value, is_called) FROM public.s`,
 		"ALTER TABLE public.t ALTER COLUMN id DROP IDENTITY", `ALTER SEQUENCE public."s__ptah_old" RENAME TO s`}

@@ -13,7 +13,7 @@ func alterDomain(from, to dump.Entry) ([]string, error) {
 	a, okA := parseDomain(from)
 	b, okB := parseDomain(to)
 	if !okA || !okB || a.base != b.base {
-		return nil, fmt.Errorf("the base type of a domain cannot be altered")
+		return nil, because("the base type of a domain cannot be altered")
 	}
 	object, _ := to.Object()
 	var out []string
@@ -112,13 +112,13 @@ func rebuiltEnum(from, to dump.Entry) bool {
 func (a *attempt) changeType(from, to dump.Entry) ([]string, error) {
 	object, ok := to.Object()
 	if !ok {
-		return nil, fmt.Errorf("a type has a form that cannot be altered")
+		return nil, because("a type has a form that cannot be altered")
 	}
 	switch labels := dump.EnumLabels(to); {
 	case labels == nil || dump.EnumLabels(from) == nil:
 		return alterComposite(object.Name.SQL(), from, to)
 	case rebuiltEnum(from, to):
-		return a.rebuildEnum(object.Name, to)
+		return nil, because("the labels of an enum type leave or change their order while something that cannot be moved uses it")
 	default:
 		return addLabels(object.Name.SQL(), dump.EnumLabels(from), labels), nil
 	}
@@ -143,53 +143,12 @@ func addLabels(name string, from, to []string) []string {
 	return out
 }
 
-// rebuildEnum makes an enum type anew under its name and moves every column over. A row that holds a label which
-// leaves makes the move fail, and with it the whole plan: no row is changed in silence.
-func (a *attempt) rebuildEnum(name dump.Name, to dump.Entry) ([]string, error) {
-	old := name
-	old.Object = dump.Quote(shorten(dump.Unquote(name.Object)) + "__ptah_old")
-	out := []string{fmt.Sprintf("ALTER TYPE %s RENAME TO %s", name.SQL(), old.Object)}
-	out = append(out, to.Statements...)
-	for _, e := range a.have {
-		table, ok := e.Table()
-		if !ok {
-			continue
-		}
-		for _, c := range table.Columns {
-			array := strings.TrimSuffix(c.Type, "[]")
-			if array != name.SQL() || c.Generated != "" {
-				continue
-			}
-			via := "text" + c.Type[len(array):]
-			var actions []string
-			if c.Default != "" {
-				actions = append(actions, fmt.Sprintf("ALTER COLUMN %s DROP DEFAULT", c.Name))
-			}
-			actions = append(actions, fmt.Sprintf("ALTER COLUMN %s TYPE %s USING %s::%s::%s", c.Name, c.Type, c.Name, via, c.Type))
-			if c.Default != "" {
-				actions = append(actions, fmt.Sprintf("ALTER COLUMN %s SET DEFAULT %s", c.Name, c.Default))
-			}
-			out = append(out, alter(table, strings.Join(actions, ", ")))
-		}
-	}
-	return append(out, "DROP TYPE "+old.SQL()), nil
-}
-
-// shorten leaves room for a suffix inside the 63 bytes of a name.
-func shorten(name string) string {
-	const limit = 50
-	if len(name) <= limit {
-		return name
-	}
-	return strings.ToValidUTF8(name[:limit], "")
-}
-
 // alterComposite adds, drops and retypes the attributes of a composite type.
 func alterComposite(name string, from, to dump.Entry) ([]string, error) {
 	a, okA := attributes(from)
 	b, okB := attributes(to)
 	if !okA || !okB {
-		return nil, fmt.Errorf("a type of this form cannot be altered")
+		return nil, because("a type of this form cannot be altered")
 	}
 	var out []string
 	kept := []string{}
@@ -209,7 +168,7 @@ func alterComposite(name string, from, to dump.Entry) ([]string, error) {
 			continue
 		}
 		if i < len(kept) {
-			return nil, fmt.Errorf("the order of a composite type's attributes cannot be altered")
+			return nil, because("the order of a composite type's attributes cannot be altered")
 		}
 		out = append(out, fmt.Sprintf("ALTER TYPE %s ADD ATTRIBUTE %s", name, y.Text))
 	}

@@ -1,0 +1,1 @@
+SELECT id, "St ate"::text FROM "My App"."Or""der" ORDER BY id

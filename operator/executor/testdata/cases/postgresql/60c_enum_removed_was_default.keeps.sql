@@ -1,0 +1,1 @@
+SELECT id, st::text, t, kind::text FROM w ORDER BY id

@@ -1,0 +1,1 @@
+SELECT id, all_of::text, two::text FROM w ORDER BY id

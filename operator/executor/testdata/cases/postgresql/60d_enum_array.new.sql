@@ -1,0 +1,2 @@
+CREATE TYPE s AS ENUM ('c', 'a', 'd'); CREATE TABLE w (id int PRIMARY KEY, all_of s[] NOT NULL DEFAULT '{a,c}'::s[], two s[][] DEFAULT ARRAY[ARRAY['a'::s]]);
+CREATE INDEX w_all ON w USING gin (all_of); ALTER TABLE w ADD CONSTRAINT few CHECK (cardinality(all_of) < 9 AND NOT 'd'::s = ANY (all_of));

@@ -1,0 +1,1 @@
+SELECT id, at, st::text FROM w ORDER BY id

@@ -1,0 +1,1 @@
+SELECT id, st::text FROM p ORDER BY id

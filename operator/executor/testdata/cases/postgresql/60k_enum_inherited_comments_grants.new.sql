@@ -1,0 +1,2 @@
+CREATE TYPE s AS ENUM ('b'); COMMENT ON TYPE s IS 'state'; GRANT USAGE ON TYPE s TO reader; REVOKE USAGE ON TYPE s FROM PUBLIC;
+CREATE TABLE p (id int, st s DEFAULT 'b'); CREATE TABLE c (more int) INHERITS (p); COMMENT ON COLUMN p.st IS 'of it'; GRANT SELECT (st) ON p TO reader;

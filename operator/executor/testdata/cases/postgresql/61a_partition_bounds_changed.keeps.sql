@@ -1,0 +1,1 @@
+SELECT * FROM "L og" ORDER BY id

@@ -1,0 +1,1 @@
+SELECT id, k, v FROM l ORDER BY id

@@ -1,0 +1,1 @@
+CREATE TABLE l (id int, k int NOT NULL); INSERT INTO l VALUES (1, 1);

@@ -1,0 +1,1 @@
+SELECT * FROM l ORDER BY id

@@ -1,0 +1,1 @@
+SELECT * FROM l1 ORDER BY id

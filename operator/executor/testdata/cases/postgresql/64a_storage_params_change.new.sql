@@ -1,0 +1,2 @@
+CREATE TABLE "T t" (a int PRIMARY KEY WITH (fillfactor=80), b text, c text) WITH (fillfactor=80, toast.autovacuum_vacuum_threshold=9, parallel_workers=2); CREATE INDEX "I i" ON "T t" (b); CREATE INDEX i2 ON "T t" (c) WITH (fillfactor=50); ALTER TABLE "T t" ALTER b SET (n_distinct=100, n_distinct_inherited=5); CREATE INDEX g ON "T t" USING gin (to_tsvector('simple', b)) WITH (gin_pending_list_limit=100);
+ALTER TABLE "T t" ALTER b SET STORAGE MAIN, ALTER c SET STORAGE PLAIN; ALTER INDEX g ALTER COLUMN 1 SET STATISTICS 400;

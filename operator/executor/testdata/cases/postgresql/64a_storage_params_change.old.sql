@@ -1,0 +1,2 @@
+CREATE TABLE "T t" (a int PRIMARY KEY, b text, c text) WITH (fillfactor=70, autovacuum_enabled=false, toast.autovacuum_enabled=false, toast.vacuum_truncate=off); CREATE INDEX "I i" ON "T t" (b) WITH (fillfactor=60, deduplicate_items=off); CREATE INDEX i2 ON "T t" (c); ALTER TABLE "T t" ALTER b SET (n_distinct=-0.5); ALTER TABLE "T t" ALTER c SET STATISTICS 7; CREATE INDEX g ON "T t" USING gin (to_tsvector('simple', b)) WITH (fastupdate=off);
+ALTER TABLE "T t" ALTER b SET STORAGE EXTERNAL, ALTER c SET COMPRESSION pglz; INSERT INTO "T t" VALUES (1, 'x', 'y');

@@ -1,0 +1,1 @@
+CREATE TABLE t (a int, b text) WITH (fillfactor=70, toast_tuple_target=256, user_catalog_table=true); CREATE MATERIALIZED VIEW mv WITH (fillfactor=50) AS SELECT 1 AS x; CREATE VIEW v WITH (security_barrier=true) AS SELECT 1 AS x; CREATE INDEX i ON t USING brin (a) WITH (pages_per_range=16, autosummarize=on); CREATE INDEX h ON t USING hash (a) WITH (fillfactor=60);

@@ -1,0 +1,1 @@
+SELECT * FROM "R" ORDER BY 1

@@ -1,0 +1,1 @@
+CREATE TABLE "P p" (a int, b text DEFAULT 'x' CHECK (b <> '')); CREATE TABLE q (a int); CREATE TABLE "C c" (a int, b text DEFAULT 'x', c int, CONSTRAINT "P p_b_check" CHECK (b <> '')); CREATE TABLE d (a int, b text CONSTRAINT "P p_b_check" CHECK (b <> ''), d int) INHERITS ("P p"); CREATE TABLE e (e int) INHERITS ("P p", q); CREATE TABLE f (a int);

@@ -1,0 +1,1 @@
+CREATE TABLE "P p" (a int, b text DEFAULT 'x' CHECK (b <> '')); CREATE TABLE q (a int); CREATE TABLE "C c" (c int) INHERITS ("P p"); CREATE TABLE d (a int, b text CONSTRAINT "P p_b_check" CHECK (b <> ''), d int); INSERT INTO "P p" VALUES (1); INSERT INTO "C c" VALUES (2, 'y', 3); INSERT INTO d VALUES (4, 'z', 5); CREATE TABLE f (a int) INHERITS (q);

@@ -1,0 +1,1 @@
+CREATE TABLE p (a bigint NOT NULL, b text DEFAULT 'q', n date, CONSTRAINT ok CHECK (a > 0)); CREATE TABLE c (c int) INHERITS (p); CREATE TABLE g () INHERITS (c); CREATE INDEX c_a ON c (a); ALTER TABLE g ALTER b SET DEFAULT 'g';

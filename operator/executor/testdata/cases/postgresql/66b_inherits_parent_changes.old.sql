@@ -1,0 +1,1 @@
+CREATE TABLE p (a int, b text, gone int); CREATE TABLE c (c int) INHERITS (p); CREATE TABLE g () INHERITS (c); CREATE INDEX c_a ON c (a); INSERT INTO p VALUES (1, 'x', 0); INSERT INTO c VALUES (2, 'y', 0, 3); INSERT INTO g VALUES (4, 'z', 0, 5);

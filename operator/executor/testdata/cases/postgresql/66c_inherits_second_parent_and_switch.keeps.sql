@@ -1,0 +1,1 @@
+SELECT c.a, c.b, d.a AS da, x FROM c, d

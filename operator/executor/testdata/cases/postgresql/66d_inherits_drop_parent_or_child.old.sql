@@ -1,0 +1,1 @@
+CREATE TABLE p (a int, b text); CREATE TABLE c (c int) INHERITS (p); CREATE TABLE p2 (a int); CREATE TABLE c2 (c int) INHERITS (p2); CREATE VIEW v AS SELECT * FROM p2; INSERT INTO c VALUES (1, 'x', 2);

@@ -1,0 +1,1 @@
+SELECT id, d::text, ds::text FROM t

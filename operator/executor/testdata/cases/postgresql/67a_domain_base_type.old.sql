@@ -1,0 +1,1 @@
+CREATE DOMAIN "D d" AS varchar(5) DEFAULT 'x' NOT NULL CHECK (VALUE <> ''); CREATE TABLE t (id int PRIMARY KEY, d "D d", ds "D d"[]); CREATE INDEX t_d ON t (d); CREATE FUNCTION f("D d") RETURNS "D d" LANGUAGE sql AS 'SELECT $1'; CREATE VIEW v AS SELECT d FROM t; INSERT INTO t VALUES (1, 'abc', '{q}');

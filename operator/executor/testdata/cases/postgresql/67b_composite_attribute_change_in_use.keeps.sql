@@ -1,0 +1,1 @@
+SELECT id, p::text, ps::text FROM t ORDER BY id

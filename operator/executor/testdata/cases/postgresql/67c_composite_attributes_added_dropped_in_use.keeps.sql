@@ -1,0 +1,1 @@
+SELECT t.id, (p).x, (p).y, (q).a FROM t, u

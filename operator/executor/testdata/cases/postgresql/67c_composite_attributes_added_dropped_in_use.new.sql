@@ -1,0 +1,1 @@
+CREATE TYPE p AS (x int, y text, z int); CREATE TABLE t (id int PRIMARY KEY, p p); CREATE FUNCTION f(p) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE TYPE q AS (a int); CREATE TABLE u (id int PRIMARY KEY, q q);

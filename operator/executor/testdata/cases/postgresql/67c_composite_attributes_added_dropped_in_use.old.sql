@@ -1,0 +1,1 @@
+CREATE TYPE p AS (x int, y text); CREATE TABLE t (id int PRIMARY KEY, p p); CREATE FUNCTION f(p) RETURNS int LANGUAGE sql AS 'SELECT 1'; INSERT INTO t VALUES (1, '(1,b)'); CREATE TYPE q AS (a int, b int); CREATE TABLE u (id int PRIMARY KEY, q q); INSERT INTO u VALUES (1, '(1,2)');

@@ -1,0 +1,1 @@
+SELECT id, (p).x, (p).y, p IS NULL FROM t ORDER BY id

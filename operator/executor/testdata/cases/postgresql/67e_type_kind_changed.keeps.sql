@@ -1,0 +1,1 @@
+SELECT id, k::text FROM t

@@ -1,0 +1,1 @@
+CREATE DOMAIN k AS text CHECK (VALUE IN ('a', 'b')); CREATE TABLE t (id int PRIMARY KEY, k k DEFAULT 'a');

@@ -1,0 +1,1 @@
+CREATE TYPE k AS ENUM ('a', 'b'); CREATE TABLE t (id int PRIMARY KEY, k k DEFAULT 'a'); INSERT INTO t VALUES (1, 'b');

@@ -1,0 +1,1 @@
+SELECT id, r::text, m::text FROM t

@@ -1,0 +1,1 @@
+CREATE TYPE p AS (x int, y text); CREATE TABLE t OF p (PRIMARY KEY (x)); CREATE TABLE u OF p; INSERT INTO t VALUES (1, 'a');

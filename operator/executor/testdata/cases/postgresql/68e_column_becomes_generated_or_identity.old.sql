@@ -1,0 +1,1 @@
+CREATE TABLE t (id int NOT NULL, g int, h int GENERATED ALWAYS AS (id) STORED, s int DEFAULT 5); CREATE INDEX t_g ON t (g); CREATE VIEW v AS SELECT g, h FROM t; INSERT INTO t (id, g) VALUES (1, 2);

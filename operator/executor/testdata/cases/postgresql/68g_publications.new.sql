@@ -1,0 +1,1 @@
+CREATE TABLE t (id int PRIMARY KEY, a bigint, b text); CREATE TABLE u (id int PRIMARY KEY); CREATE PUBLICATION "P p" FOR TABLE t (id, a) WHERE (id > 1) WITH (publish = 'insert, update'); CREATE PUBLICATION fresh FOR TABLE u;

@@ -1,0 +1,1 @@
+CREATE TABLE t (id int PRIMARY KEY, a int, b text); CREATE TABLE u (id int PRIMARY KEY); CREATE PUBLICATION "P p" FOR TABLE t (id, a) WHERE (id > 0), u WITH (publish = 'insert'); CREATE PUBLICATION gone FOR TABLE u;

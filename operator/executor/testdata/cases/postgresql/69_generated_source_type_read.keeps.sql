@@ -1,0 +1,1 @@
+SELECT id, "A a", g FROM "T t"

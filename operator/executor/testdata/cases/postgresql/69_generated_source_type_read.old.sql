@@ -1,0 +1,1 @@
+CREATE TABLE "T t" (id int PRIMARY KEY, "A a" int, g bigint GENERATED ALWAYS AS ("A a" * 2) STORED); CREATE INDEX g_i ON "T t" (g); CREATE VIEW v AS SELECT g FROM "T t"; COMMENT ON COLUMN "T t".g IS 'computed'; INSERT INTO "T t" VALUES (1, 21);

@@ -1,0 +1,2 @@
+CREATE TABLE t (a int, b text);
+CREATE MATERIALIZED VIEW m AS SELECT a, b FROM t;

@@ -1,0 +1,1 @@
+CREATE SEQUENCE q; CREATE TABLE t (b int); CREATE SEQUENCE "R r"; CREATE TABLE fresh (a int DEFAULT nextval('"R r"')); ALTER SEQUENCE "R r" OWNED BY fresh.a;

@@ -1,0 +1,1 @@
+CREATE SEQUENCE q; CREATE TABLE t (a int DEFAULT nextval('q'), b int); ALTER SEQUENCE q OWNED BY t.a; CREATE SEQUENCE "R r"; CREATE TABLE gone (a int DEFAULT nextval('"R r"')); ALTER SEQUENCE "R r" OWNED BY gone.a; INSERT INTO t (b) VALUES (1), (2); SELECT nextval('"R r"'), nextval('"R r"'), nextval('"R r"');

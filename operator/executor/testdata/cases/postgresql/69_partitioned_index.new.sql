@@ -1,0 +1,3 @@
+CREATE TABLE t (id int, a text) PARTITION BY LIST (id);
+CREATE TABLE t_1 PARTITION OF t FOR VALUES IN (1);
+CREATE INDEX i ON t (lower(a));
