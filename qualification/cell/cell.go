@@ -26,7 +26,9 @@ type Options struct {
 	Lab        *lab.Description
 	Suites     *catalogue.Suites // of which the cell runs one, and may borrow from others
 	Inputs     matrix.Inputs
-	Release    dossier.Release
+	// Wanted are the scenarios that the profile demands of the cell. A phase that reports none of them is not run.
+	Wanted  []string
+	Release dossier.Release
 	// Log receives the output of the suite as it comes.
 	Log io.Writer
 }
@@ -42,7 +44,7 @@ func Run(ctx context.Context, run *evidence.Run, options Options) error {
 	if err != nil {
 		return fmt.Errorf("read the description of the lab: %w", err)
 	}
-	jobs, err := plan(options.Suites, options.Inputs.Cell)
+	jobs, err := plan(options.Suites, options.Inputs.Cell, options.Wanted)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,8 +39,9 @@ type job struct {
 	tests   []string
 }
 
-// plan lists the phases of a cell: what it borrows as preparation, then its own.
-func plan(suites *catalogue.Suites, cell matrix.Cell) ([]job, error) {
+// plan lists the phases of a cell: what it borrows as preparation, then those of its own of which a wanted scenario is
+// one. Without a wanted scenario they are all run.
+func plan(suites *catalogue.Suites, cell matrix.Cell, wanted []string) ([]job, error) {
 	suite, err := suites.Find(cell.Suite())
 	if err != nil {
 		return nil, err
@@ -52,9 +54,11 @@ func plan(suites *catalogue.Suites, cell matrix.Cell) ([]job, error) {
 	for _, one := range borrowed {
 		jobs = append(jobs, newJob(path.Base(one.Package), one.Package, phase.Preparation, one.Phase))
 	}
-	own := suite.PhasesOf(cell)
+	own := slices.DeleteFunc(suite.PhasesOf(cell), func(one catalogue.Phase) bool {
+		return len(wanted) > 0 && !slices.ContainsFunc(one.Scenarios, func(name string) bool { return slices.Contains(wanted, name) })
+	})
 	if len(own) == 0 {
-		return nil, fmt.Errorf("suite %s has no phase that runs in the cell %s", suite.Name, cell.Key)
+		return nil, fmt.Errorf("suite %s has no phase that runs in the cell %s and reports what the profile demands of it", suite.Name, cell.Key)
 	}
 	for _, one := range own {
 		jobs = append(jobs, newJob(suite.Name, suite.Package, phase.Coverage, one))

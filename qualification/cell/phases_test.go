@@ -326,7 +326,7 @@ func TestTheSuiteOfAKilledHarnessDiesWithIt(t *testing.T) {
 }
 
 func TestTheJobsOfACellAreItsPreparationAndItsPhases(t *testing.T) {
-	jobs, err := plan(suites(t), matrix.Cell{Key: "own", Axes: map[string]string{"suite": "own"}})
+	jobs, err := plan(suites(t), matrix.Cell{Key: "own", Axes: map[string]string{"suite": "own"}}, []string{"third", "of-another-suite"})
 	if err != nil || len(jobs) != 2 {
 		t.Fatalf("%+v, %v", jobs, err)
 	}
@@ -337,7 +337,13 @@ func TestTheJobsOfACellAreItsPreparationAndItsPhases(t *testing.T) {
 	if own.Purpose != phase.Coverage || own.Suite != "own" || !slices.Equal(own.Together, []string{"third", "fourth"}) || !slices.Equal(jobs[1].tests, []string{"TestFirst", "TestSecond", "TestThird", "TestFourth"}) {
 		t.Errorf("%+v", jobs[1])
 	}
-	if _, err := plan(suites(t), matrix.Cell{Key: "x", Axes: map[string]string{"suite": "nobody"}}); err == nil {
+	if all, err := plan(suites(t), matrix.Cell{Key: "own", Axes: map[string]string{"suite": "own"}}, nil); err != nil || len(all) != 2 {
+		t.Errorf("a profile that demands no scenario: %+v, %v", all, err)
+	}
+	if _, err := plan(suites(t), matrix.Cell{Key: "own", Axes: map[string]string{"suite": "own"}}, []string{"of-another-suite"}); err == nil {
+		t.Error("a phase that reports nothing demanded was planned")
+	}
+	if _, err := plan(suites(t), matrix.Cell{Key: "x", Axes: map[string]string{"suite": "nobody"}}, nil); err == nil {
 		t.Error("a cell of no suite was planned")
 	}
 }

@@ -60,6 +60,8 @@ the others is done again, with the reason on a line of its own.
 On a terminal it shows what happens to each cell, and a live line for the one under way; elsewhere, and with --progress
 plain, timestamped lines with the output of the suites; with --progress json, one JSON object a line.
 
+A phase of a suite is run where the profile demands one of its scenarios of the cell.
+
 Cells that the catalogues call planned are not run; the evidence says why, and a set that needs them is not passed.`,
 		Example: `  ptah-qualify run --profile quickstart --lab lab
   ptah-qualify run --profile development --labs own --output .ptah/development

@@ -69,8 +69,12 @@ func (r cellRunner) run(ctx context.Context, store *evidence.Run, id string, inp
 	if different := inputs.Differences(found); len(different) > 0 {
 		return fmt.Errorf("the lab %s is not what the cell was to run in: %s", id, strings.Join(different, "; "))
 	}
+	var wanted []string
+	for _, scenario := range r.declared.Profile.ScenariosOf(inputs.Cell.Matrix, inputs.Cell.Axes) {
+		wanted = append(wanted, scenario.Name)
+	}
 	return cell.Run(ctx, store, cell.Options{Repository: r.repository, LabFile: labFile, Lab: description, Suites: r.declared.Suites,
-		Release: release, Inputs: inputs, Log: r.log})
+		Release: release, Inputs: inputs, Wanted: wanted, Log: r.log})
 }
 
 // readLab reads the description of a lab that is up with the operator installed. Errors carry their exit code.

@@ -121,7 +121,7 @@ func TestTheFilesHoldWhatTheMatricesDeclare(t *testing.T) {
 	if thin := ci.Jobs["thin-line"]; thin.RunsOn != "ubuntu-24.04" || thin.Steps[3].Run != "bash .ci/run" || thin.If != "" {
 		t.Errorf("%+v", thin)
 	}
-	if runs := string(files[Folder+"/ci.yaml"]); !strings.Contains(runs, "profile diff --since HEAD^1 development production quickstart\n") || !strings.Contains(runs, "fetch-depth: 2\n") {
+	if runs := string(files[Folder+"/ci.yaml"]); !strings.Contains(runs, "profile diff --since HEAD^1 development production quickstart schemas\n") || !strings.Contains(runs, "fetch-depth: 2\n") {
 		t.Errorf("no change of a profile is refused for want of a revision:\n%s", runs)
 	}
 	release := read(t, files, "qualification.yaml")
