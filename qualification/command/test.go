@@ -40,9 +40,9 @@ them fails instead of being skipped. It needs Docker and no cluster. Without pac
 
 type testOptions struct{ source string }
 
-// packageLimit bounds the tests of one package, so that a test that hangs ends. The longest package, the crash sweep of
-// the reconciler under the race detector, was seen to take seven minutes beside two others on two cores.
-const packageLimit = "20m"
+// packageLimit bounds the tests of one package, so that a test that hangs ends. The longest package, the executor with its
+// cases and pairs in four containers, was seen to take nineteen minutes on two cores that had as much other work again.
+const packageLimit = "40m"
 
 func runTests(ctx context.Context, streams IOStreams, options *testOptions, packages []string) error {
 	repository, err := lab.FindRepository(".")

@@ -61,7 +61,7 @@ func files(t *testing.T) fstest.MapFS {
 func TestEachBrokenFileIsFoundAndNamed(t *testing.T) {
 	const suite = "qualification/suites/dataplane/"
 	cases := map[string]struct{ file, old, new, want string }{
-		"should find a scenario that its phase never reports": {catalogue.SuitesFile, "          - drift-seen-within-one-interval\n", "          - drift-seen-within-one-interval\n          - drift-seen-at-once\n", "it never reports the scenario drift-seen-at-once"},
+		"should find a scenario that its phase never reports": {catalogue.SuitesFile, "          - converge-from-empty-after-approval\n", "          - converge-from-empty-after-approval\n          - drift-seen-at-once\n", "it never reports the scenario drift-seen-at-once"},
 		"should find a test that no phase owns":               {suite + "refusal_test.go", `scenario(t, "drift-seen-within-one-interval"`, `scenario(t, "drift-seen-at-once"`, "no phase of suite data-plane owns the scenario drift-seen-at-once"},
 		"should find a test of another name":                  {suite + "refusal_test.go", "func TestDriftSeenWithinOneInterval(", "func TestDrift(", "is reported by TestDrift"},
 		"should find another kubeVersion":                     {catalogue.ChartFile, "<1.38.0-0", "<1.39.0-0", catalogue.ChartFile + ": kubeVersion is"},
