@@ -22,6 +22,7 @@ import (
 
 	"errors"
 	"os"
+	"sync"
 )
 
 // Names of the qualified installation.
@@ -48,7 +49,12 @@ type Options struct {
 	Log io.Writer
 }
 
+// asHelm lets objects be owned by the name that Helm's own program writes under, whatever this program is called: another
+// one, and a person with helm, can then change the release without a conflict about who owns its fields.
+var asHelm = sync.OnceFunc(func() { kube.ManagedFieldsManager = "helm" })
+
 func (o *Options) configuration() (*action.Configuration, error) {
+	asHelm()
 	settings := cli.New()
 	settings.KubeConfig = o.Kubeconfig
 	settings.SetNamespace(Namespace)

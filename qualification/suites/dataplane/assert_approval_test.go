@@ -38,7 +38,7 @@ func TestApprovalBindsOnePlan(t *testing.T) {
 			{"another schema's UID", func(a *v1alpha1.PtahSchemaApproval) { a.Spec.SchemaRef.UID = string(theirs.UID) }, "spec.schemaRef.uid"},
 			{"another schema's name", func(a *v1alpha1.PtahSchemaApproval) { a.Spec.SchemaRef.Name = "invoices" }, `the PtahSchema "invoices" does not exist`},
 			{"a namespace without the schema", func(a *v1alpha1.PtahSchemaApproval) { a.Namespace = bare }, `does not exist in namespace "` + bare + `"`},
-			{"a namespace with a schema of the same name", func(a *v1alpha1.PtahSchemaApproval) { a.Namespace = other.Key.Namespace }, ""},
+			{"a namespace with a schema of the same name", func(a *v1alpha1.PtahSchemaApproval) { a.Namespace = other.Key.Namespace }, `in namespace "` + other.Key.Namespace + `"`},
 		} {
 			approval := bench.Approval(waiting, "wrong")
 			wrong.change(approval)

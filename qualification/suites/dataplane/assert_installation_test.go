@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ptah.run/ptah/operator/api/v1alpha1"
@@ -266,7 +267,7 @@ func failClosed(ctx context.Context, s *bench.Scenario) {
 	s.Fixture(s.Bench.Client.Get(ctx, key, mutating))
 	s.Fixture(s.Bench.Client.Get(ctx, key, validating))
 	check := func(name string, policy *admissionregistrationv1.FailurePolicyType, rules []admissionregistrationv1.RuleWithOperations) {
-		s.Check("fails closed: "+name, policy != nil && *policy == admissionregistrationv1.Fail, "its failure policy is %v", policy)
+		s.Check("fails closed: "+name, policy != nil && *policy == admissionregistrationv1.Fail, "its failure policy is %s", ptr.Deref(policy, "not set"))
 		for _, rule := range rules {
 			s.Check("is asked about the product's kinds alone: "+name, slices.Equal(rule.APIGroups, []string{ptah}) && !slices.Contains(rule.Resources, "*"), "its rule is %v", rule)
 		}
