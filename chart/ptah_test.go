@@ -30,7 +30,8 @@ func TestEveryDocumentIsAValidObject(t *testing.T) {
 		"ClusterRoleBinding ptah-operator", "Deployment ptah-operator", "MutatingWebhookConfiguration ptah-operator-admission",
 		"PodDisruptionBudget ptah-operator", "Role ptah-operator-coordination", "RoleBinding ptah-operator-coordination",
 		"Secret ptah-operator-certificate", "Service ptah-operator-metrics", "Service ptah-operator-results",
-		"Service ptah-operator-webhook", "ServiceAccount ptah-operator", "ValidatingAdmissionPolicy ptah-operator-status-guard",
+		"Service ptah-operator-webhook", "ServiceAccount ptah-operator", "ValidatingAdmissionPolicy ptah-operator-second-person",
+		"ValidatingAdmissionPolicy ptah-operator-status-guard", "ValidatingAdmissionPolicyBinding ptah-operator-second-person",
 		"ValidatingAdmissionPolicyBinding ptah-operator-status-guard", "ValidatingWebhookConfiguration ptah-operator-admission",
 	}
 	if got := kinds(rendering{}.objects(t, qualified())); !slices.Equal(got, want) {
@@ -89,7 +90,7 @@ func TestTheManagerReadsNoSecretAndWritesNoPod(t *testing.T) {
 		if slices.Contains(rule.Resources, "secrets") {
 			t.Errorf("the manager may %v secrets", rule.Verbs)
 		}
-		if slices.Contains(rule.Resources, "pods") && !slices.Equal(rule.Verbs, []string{"get"}) {
+		if slices.Contains(rule.Resources, "pods") && !slices.Equal(rule.Verbs, []string{"get", "list"}) {
 			t.Errorf("the manager may %v pods", rule.Verbs)
 		}
 		if slices.Contains(rule.Resources, "ptahrealms") && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
@@ -194,6 +195,7 @@ func TestTheManagerIsToldWhatItNeeds(t *testing.T) {
 		"--controller-revision=" + load(t).Metadata.Version,
 		"--coordination-namespace=locks",
 		"--leader-elect=true",
+		"--require-distinct-approver=false",
 		"--webhook-port=9443",
 		"--webhook-cert-dir=/certs",
 		"--results-port=9444",
