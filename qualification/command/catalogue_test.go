@@ -189,8 +189,8 @@ func TestAPlanNamesCellsMinutesMachinesAndWhatIsNotRun(t *testing.T) {
 	smoke := plan("plan", "functional")
 	for _, want := range []string{
 		"matrix functional, depth smoke: 1 cells, 1 to run, 0 not run\n",
-		"data-plane.kubernetes-1.37.postgresql-17  8        ubuntu-24.04  postgresql, assert, data-plane-boundaries, closing-audit\n",
-		"ubuntu-24.04 (linux/amd64, 4 cores, 16 GiB): 1 cells, about 8 min one after the other, the longest 8 min\n",
+		"data-plane.kubernetes-1.37.postgresql-17  20       ubuntu-24.04  postgresql, assert, data-plane-boundaries, closing-audit\n",
+		"ubuntu-24.04 (linux/amd64, 4 cores, 16 GiB): 1 cells, about 20 min one after the other, the longest 20 min\n",
 	} {
 		if !strings.Contains(smoke, want) {
 			t.Errorf("%q is not in\n%s", want, smoke)
