@@ -432,7 +432,8 @@ CREATE TABLE addresses (id int PRIMARY KEY, zone int NOT NULL, label varchar(20)
 	var order []string
 	for _, s := range document.Statements {
 		if s.Kind == "INSERT" {
-			order = append(order, s.SQL[strings.Index(s.SQL, "VALUES"):])
+			_, values, _ := strings.Cut(s.SQL, "VALUES ")
+			order = append(order, "VALUES "+values)
 		}
 	}
 	if len(order) != 5 || order[0] != "VALUES (3, NULL)" || slices.Index(order, "VALUES (2, 3)") > slices.Index(order, "VALUES (1, 2)") {

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -119,8 +120,11 @@ func (c comparison) declared(ctx context.Context, name string, names []string, c
 }
 
 func (c comparison) rejected(line int, state string) error {
-	err := c.set.refuse(line, "a value does not fit its column, says the database with SQLSTATE "+state, "").(*failure.Error)
-	err.SQLState = state
+	err := c.set.refuse(line, "a value does not fit its column, says the database with SQLSTATE "+state, "")
+	var refused *failure.Error
+	if errors.As(err, &refused) {
+		refused.SQLState = state
+	}
 	return err
 }
 

@@ -67,7 +67,8 @@ func (d Dialect) Home() string { return d.Database }
 
 // Refusal refuses any other database.
 func (d Dialect) Refusal(schema string) string {
-	if schema != "" && schema != d.Database && !(d.Fold && strings.EqualFold(schema, d.Database)) {
+	same := schema == d.Database || d.Fold && strings.EqualFold(schema, d.Database)
+	if schema != "" && !same {
 		return "rows are declared of a table in another database; name the table alone"
 	}
 	return ""

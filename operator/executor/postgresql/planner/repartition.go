@@ -47,10 +47,10 @@ func (a *attempt) addRoot(e dump.Entry) error {
 		if !ok || object.On != root.Name {
 			continue
 		}
-		switch {
-		case other.Type == "SEQUENCE":
+		switch other.Type {
+		case "SEQUENCE":
 			return because("a partitioned table that must be made anew has an identity column, whose next value would be lost")
-		case other.Type == "SEQUENCE OWNED BY":
+		case "SEQUENCE OWNED BY":
 			a.release("ALTER SEQUENCE " + object.Name.SQL() + " OWNED BY NONE")
 		}
 	}

@@ -57,9 +57,9 @@ func TestState(t *testing.T) {
 }
 
 func TestHome(t *testing.T) {
-	for path, want := range map[string]string{"": "public", "shop": "shop", " shop , public": "shop"} {
-		if got := New(path).Home(); got != want {
-			t.Errorf("%q: %q", path, got)
+	for _, test := range [][2]string{{"", "public"}, {"shop", "shop"}, {" shop , public", "shop"}} {
+		if got := New(test[0]).Home(); got != test[1] {
+			t.Errorf("%q: %q", test[0], got)
 		}
 	}
 	for schema, refused := range map[string]bool{"": false, "shop": false, "pg_catalog": true, "information_schema": true} {
