@@ -45,13 +45,16 @@ func TestApprovalUnderForeignStateRefused(t *testing.T) {
 	})
 }
 
-// patchBinding edits the execution binding in the status, as only an administrator can, and returns what came out.
+// patchBinding edits the execution binding in the status under the manager's name, which nobody else may write it by and
+// which another version of it has too, and returns what came out.
 func (a *approved) patchBinding(ctx context.Context, fields string) *v1alpha1.PtahSchema {
 	a.T.Helper()
+	manager, err := a.Bench.As(bench.ManagerUser, bench.ServiceAccountGroups(bench.ReleaseNamespace)...)
+	a.Fixture(err)
 	schema := &v1alpha1.PtahSchema{}
 	schema.Namespace, schema.Name = a.Key.Namespace, a.Key.Name
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"executionBinding":{`+fields+`}}}`))
-	a.Fixture(a.Bench.Client.Status().Patch(ctx, schema, patch))
+	a.Fixture(manager.Status().Patch(ctx, schema, patch))
 	a.Witness("execution binding as it was written", schema.Status.ExecutionBinding)
 	return schema
 }
@@ -95,15 +98,16 @@ func TestRunningApplyOutlivesItsExecutor(t *testing.T) {
 // deadline is that of an Apply which is to outlive the replacement of the manager, in seconds.
 const deadline = 150
 
-// horizon is the time after which nothing of the claimed Apply can be running.
+// horizon is the time after which nothing of the claimed Apply can be running: its deadline, and what its Pod gets to end.
 func (a *approved) horizon(ctx context.Context) time.Time {
 	a.T.Helper()
 	now := &v1alpha1.PtahSchema{}
 	a.Fixture(a.Bench.Client.Get(ctx, a.Key, now))
-	if now.Status.ActiveOperation == nil || now.Status.ActiveOperation.ExecutionNotAfter == nil {
-		a.Need("the claim of the Apply is bounded", fmt.Errorf("the claim is %v", now.Status.ActiveOperation))
+	claim := now.Status.ActiveOperation
+	if claim == nil || claim.ExecutionNotAfter == nil {
+		a.Need("the claim of the Apply is bounded", fmt.Errorf("the claim is %v", claim))
 	}
-	return now.Status.ActiveOperation.ExecutionNotAfter.Time
+	return claim.ExecutionNotAfter.Add(time.Duration(claim.TerminationGracePeriodSeconds) * time.Second)
 }
 
 // settled waits for the proof of an Apply that a former executor finished. The database has what was approved, sent
