@@ -19,9 +19,8 @@ import (
 const untouched = 6 * subject.Retry
 
 // TestApprovalUnderForeignStateRefused writes into the status what another version of the product would have written,
-// between approval and dispatch.
+// between approval and dispatch. It does not run beside the others: it replaces the manager's Pods.
 func TestApprovalUnderForeignStateRefused(t *testing.T) {
-	t.Parallel()
 	scenario(t, "approval-under-foreign-state-refused", func(ctx context.Context, s *bench.Scenario) {
 		one := prepareApproved(ctx, s)
 		written := one.patchBinding(ctx, fmt.Sprintf(`"controllerStateVersion":%d`, v1alpha1.ControllerStateVersion+1))
@@ -35,8 +34,12 @@ func TestApprovalUnderForeignStateRefused(t *testing.T) {
 		s.Check("and nothing is dispatched for it", len(applies) == one.applies, "Apply Jobs of the record: %v", applies)
 		one.nothingSent("held")
 
-		// The state is readable again, and speaks of a runner that this manager does not start.
+		// The state is readable again, and speaks of a runner that this manager does not start. Another version of the
+		// manager comes with other Pods; a status that is written under one that runs wakes it for nothing.
 		one.patchBinding(ctx, fmt.Sprintf(`"controllerStateVersion":%d,"runnerProtocolVersion":%d`, v1alpha1.ControllerStateVersion, v1alpha1.RunnerProtocolVersion+1))
+		replaced, err := s.Bench.RestartManagers(ctx)
+		s.Fixture(err)
+		s.Witness("Pods of the manager that were replaced", replaced)
 		fresh := one.replanned(ctx, "held")
 		s.Check("another epoch", fresh.Status.ExecutionBinding.Epoch != one.waiting.Status.ExecutionBinding.Epoch,
 			"the execution binding is %v", fresh.Status.ExecutionBinding)
