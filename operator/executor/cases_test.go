@@ -255,6 +255,16 @@ func (c caseRun) target() (*target.Target, error) {
 }
 
 func (c caseRun) plan(ctx context.Context, want string) (*planner.Result, error) {
+	state, err := c.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return planner.Plan(ctx, planner.Request{State: state, Desired: []planner.File{{Name: "desired.sql", SQL: want}},
+		Mode: report.TransactionFile, Getenv: os.Getenv})
+}
+
+// read is all that a refresh does where the database is as it was last proven to be.
+func (c caseRun) read(ctx context.Context) (*observe.State, error) {
 	t, err := c.target()
 	if err != nil {
 		return nil, err
@@ -268,12 +278,7 @@ func (c caseRun) plan(ctx context.Context, want string) (*planner.Result, error)
 		return nil, err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	state, err := observe.Reader{Binaries: c.server.Binaries(), Environment: t.Environment(0)}.Read(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	return planner.Plan(ctx, planner.Request{State: state, Desired: []planner.File{{Name: "desired.sql", SQL: want}},
-		Mode: report.TransactionFile, Getenv: os.Getenv})
+	return observe.Reader{Binaries: c.server.Binaries(), Environment: t.Environment(0)}.Read(ctx, conn)
 }
 
 func (c caseRun) apply(ctx context.Context, data []byte) (verdict, string) {
