@@ -321,6 +321,9 @@ func TestAStatusOfANewerManagerIsNeitherReadNorWritten(t *testing.T) {
 		"pending proof": func(s *ptahv1.PtahSchemaStatus) {
 			s.PendingObservation = &ptahv1.PendingObservationStatus{Plan: ptahv1.CurrentPlanStatus{ControllerStateVersion: 99}}
 		},
+		"applied": func(s *ptahv1.PtahSchemaStatus) {
+			s.Applied = &ptahv1.AppliedStatus{ControllerStateVersion: ptahv1.ControllerStateVersion + 1}
+		},
 		"malformed": func(s *ptahv1.PtahSchemaStatus) { s.Plan.ControllerStateVersion = -1 },
 	} {
 		t.Run(name, func(t *testing.T) {

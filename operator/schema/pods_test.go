@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ptahv1 "ptah.run/ptah/operator/api/v1alpha1"
 )
@@ -36,6 +37,48 @@ func (w *world) addPod(name string, owner types.UID, phase corev1.PodPhase) stri
 	return string(pod.UID)
 }
 
+// labelLikeTheApply gives a Pod the labels that the Pods of the present Apply have.
+func (w *world) labelLikeTheApply(name string) {
+	w.t.Helper()
+	jobs := &batchv1.JobList{}
+	if err := w.base.List(context.Background(), jobs, client.InNamespace(w.namespace), client.MatchingLabels{ptahv1.LabelOperation: "apply"}); err != nil {
+		w.t.Fatal(err)
+	}
+	pod := &corev1.Pod{}
+	if err := w.base.Get(context.Background(), clientKey(w, name), pod); err != nil {
+		w.t.Fatal(err)
+	}
+	pod.Labels = jobs.Items[0].Spec.Template.Labels
+	if len(pod.Labels) == 0 {
+		w.t.Fatal("the Pods of an Apply have no label")
+	}
+	if err := w.base.Update(context.Background(), pod); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestThePodsOfAnApplyAreLookedForOnEveryPage has the only other Pod on the last page, behind Pods of other Jobs.
+func TestThePodsOfAnApplyAreLookedForOnEveryPage(t *testing.T) {
+	w := newWorld(t)
+	w.podsPerPage = 2
+	r := awaiting(t, w)
+	w.approve("first")
+	w.mustPass(r)
+	for i := range 4 {
+		w.addPod(fmt.Sprint("a", i), "another-job", corev1.PodRunning)
+	}
+	w.addPod("z", types.UID(w.get().Status.ActiveOperation.JobUID), corev1.PodFailed)
+	w.runPods()
+	w.take()
+	w.mustPass(r)
+	sameRequests(t, w.take(), "get PtahSchema", "update Lease", "get PtahResultRecord", "list Pod", "list Pod", "list Pod",
+		"update PtahSchema/status", "create Job refresh")
+	pending := w.get().Status.PendingObservation
+	if pending.ApplyPodCount != 2 || len(pending.ApplyPodUIDs) != 2 || pending.Outcome != ptahv1.OutcomeUnknown {
+		t.Errorf("%d Pods, of which %v, with the outcome %s", pending.ApplyPodCount, pending.ApplyPodUIDs, pending.Outcome)
+	}
+}
+
 func TestAnApplyWithMoreThanOnePodIsUnknownWhateverWasDelivered(t *testing.T) {
 	for name, test := range map[string]struct {
 		pods  func(w *world, job types.UID) []string
@@ -43,8 +86,13 @@ func TestAnApplyWithMoreThanOnePodIsUnknownWhateverWasDelivered(t *testing.T) {
 		count int32
 		uids  int
 	}{
-		"the one that delivered":                {count: 1, uids: 1},
-		"a Pod of another Job beside it":        {pods: func(w *world, _ types.UID) []string { w.addPod("a", "another-job", corev1.PodRunning); return nil }, count: 1, uids: 1},
+		"the one that delivered":         {count: 1, uids: 1},
+		"a Pod of another Job beside it": {pods: func(w *world, _ types.UID) []string { w.addPod("a", "another-job", corev1.PodRunning); return nil }, count: 1, uids: 1},
+		"a Pod of another Job with the labels of this one": {pods: func(w *world, _ types.UID) []string {
+			w.addPod("a", "another-job", corev1.PodRunning)
+			w.labelLikeTheApply("a")
+			return nil
+		}, count: 1, uids: 1},
 		"another Pod of the Job, without label": {pods: func(w *world, job types.UID) []string { return []string{w.addPod("a", job, corev1.PodFailed)} }, count: 2, uids: 2},
 		"two others": {pods: func(w *world, job types.UID) []string {
 			return []string{w.addPod("a", job, corev1.PodFailed), w.addPod("b", job, corev1.PodSucceeded)}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -107,6 +108,8 @@ type world struct {
 	mute bool
 	// tamper changes the status of a Job that ends.
 	tamper func(*batchv1.JobStatus)
+	// podsPerPage is how many Pods one answer holds, as a large namespace would have it; 0 is all of them.
+	podsPerPage int
 	// careless picks Apply Pods that run their statements without looking at anything.
 	careless func(job *batchv1.Job) bool
 	// applyJobs are the UIDs of all Apply Jobs ever created, by claim.
@@ -318,10 +321,37 @@ func (w *world) funcs(live bool) interceptor.Funcs {
 			return w.count("get "+kindOf(object), func() error { return c.Get(ctx, key, object, options...) })
 		}
 		funcs.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			return w.count("list "+strings.TrimSuffix(kindOf(list), "List"), func() error { return c.List(ctx, list, options...) })
+			return w.count("list "+strings.TrimSuffix(kindOf(list), "List"), func() error {
+				if pods, ok := list.(*corev1.PodList); ok && w.podsPerPage > 0 {
+					return w.listPage(ctx, c, pods, options...)
+				}
+				return c.List(ctx, list, options...)
+			})
 		}
 	}
 	return funcs
+}
+
+// listPage answers a page of Pods. Its token is how many went before.
+func (w *world) listPage(ctx context.Context, c client.WithWatch, pods *corev1.PodList, options ...client.ListOption) error {
+	all := client.ListOptions{}
+	all.ApplyOptions(options)
+	from := 0
+	if all.Continue != "" {
+		var err error
+		if from, err = strconv.Atoi(all.Continue); err != nil {
+			return err
+		}
+	}
+	if err := c.List(ctx, pods, client.InNamespace(all.Namespace)); err != nil {
+		return err
+	}
+	to := min(from+w.podsPerPage, len(pods.Items))
+	if to < len(pods.Items) {
+		pods.Continue = strconv.Itoa(to)
+	}
+	pods.Items = pods.Items[from:to]
+	return nil
 }
 
 // listCached answers from the indexes of the manager's cache, which no API server has. A world with one resource has
