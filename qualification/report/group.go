@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 
 	"ptah.run/ptah/qualification/verdict"
@@ -74,8 +75,18 @@ func (i Item) passed() []Result {
 type Concern struct {
 	Requirement Requirement
 	Item        Item
-	Cells       int // in which it is no pass
-	First       Result
+	// Cells is how many have the item's verdict, and Others how many more are no pass.
+	Cells, Others int
+	First         Result
+}
+
+// Where says in how many cells the item has the verdict that stands before it.
+func (c Concern) Where() string {
+	where := "in " + plural(c.Cells, "cell")
+	if c.Others > 0 {
+		where += fmt.Sprintf(", and no pass in %d more", c.Others)
+	}
+	return where
 }
 
 // concerns returns what needs attention, the worst first.
@@ -86,7 +97,11 @@ func (p Page) concerns() []Concern {
 			if groups := item.troubled(); len(groups) > 0 {
 				concern := Concern{Requirement: requirement, Item: item, First: groups[0].Results[0]}
 				for _, group := range groups {
-					concern.Cells += len(group.Results)
+					if worst := groups[0].Verdict; group.Verdict.State == worst.State && group.Verdict.Cause == worst.Cause {
+						concern.Cells += len(group.Results)
+					} else {
+						concern.Others += len(group.Results)
+					}
 				}
 				list = append(list, concern)
 			}

@@ -394,3 +394,29 @@ func evilPage(name string) report.Page {
 		Limits: []string{name}, Requirements: []report.Requirement{{ID: "PA-08", Title: name, Standing: report.Assessed, Verdict: &v, Items: items, Exclusions: []profile.Exclusion{{Requirement: "PA-08", Scope: name, Reason: name}}}},
 		Cells: []report.Cell{cell, other}}
 }
+
+// TestAConcernCountsTheCellsOfItsVerdict has a scenario that failed in one cell, and was not run or decided nothing in two
+// more: those are not said to have failed.
+func TestAConcernCountsTheCellsOfItsVerdict(t *testing.T) {
+	s := newStage(decode(t, "quickstart"))
+	s.dossier.Profile.Scenarios[0].Cells = profile.Selection{Matrix: "functional"}
+	s.dossier.Profile.Scenarios, s.dossier.Profile.Targets = s.dossier.Profile.Scenarios[:1], nil
+	for i := range 3 {
+		s.cell(i, matrix.Cell{Matrix: "functional", Key: fmt.Sprint("cell-", i), Axes: map[string]string{"suite": "data-plane"}}, i < 2)
+	}
+	product := verdict.New(verdict.Fail, verdict.Product, verdict.ScenarioFailed, "it", "a row was lost")
+	undecided := verdict.New(verdict.Inconclusive, verdict.Harness, verdict.TooFewSamples, "it", "too few")
+	for i, v := range []verdict.Verdict{undecided, product} {
+		s.input.Cells[i].Scenarios[0].Verdict = v
+	}
+	rendered := render(t, s.page())
+	for name, want := range map[string]string{report.MarkdownName: "fail (product) in 1 cell, and no pass in 2 more: a row was lost", report.HTMLName: " in 1 cell, and no pass in 2 more<br>"} {
+		if !strings.Contains(rendered[name], want) {
+			t.Errorf("%s lacks %q", name, want)
+		}
+	}
+	s.input.Cells[0].Scenarios[0].Verdict, s.input.Cells[2].Scenarios[0].Verdict = product, product
+	if text := render(t, s.page())[report.MarkdownName]; !strings.Contains(text, "fail (product) in 3 cells: a row was lost") {
+		t.Error("three cells of one verdict are not counted together")
+	}
+}

@@ -57,7 +57,7 @@ func markdownConcerns(b *strings.Builder, page Page) {
 		if len(concern.First.Verdict.Reasons) > 0 {
 			why = ": " + concern.First.Verdict.Reasons[0].Message
 		}
-		fmt.Fprintf(b, "- %s %s, %s in %s%s\n", concern.Requirement.ID, plain(concern.Item.Name), plain(concern.Item.Verdict.String()), plural(concern.Cells, "cell"), plain(why))
+		fmt.Fprintf(b, "- %s %s, %s %s%s\n", concern.Requirement.ID, plain(concern.Item.Name), plain(concern.Item.Verdict.String()), concern.Where(), plain(why))
 	}
 	if more := len(concerns) - mostConcerns; more > 0 {
 		fmt.Fprintf(b, "- and %d more, below\n", more)
