@@ -84,6 +84,12 @@ func TestWhatDoesNotHoldIsRefusedInOneSentence(t *testing.T) {
 		"a manifest of another start": {func(t *testing.T, w *world) {
 			restore(t, w, func(s *v1alpha1.PtahSchemaPlanSpec) { s.ActualStateFingerprint = v1alpha1.Digest(digest("f")) })
 		}, false, "lead from or to another state"},
+		"a manifest of another end": {func(t *testing.T, w *world) {
+			restore(t, w, func(s *v1alpha1.PtahSchemaPlanSpec) { s.DesiredStateFingerprint = v1alpha1.Digest(digest("f")) })
+		}, false, "lead from or to another state"},
+		"a manifest about another schema": {func(t *testing.T, w *world) {
+			restore(t, w, func(s *v1alpha1.PtahSchemaPlanSpec) { s.SchemaRef.UID = "foreign" })
+		}, false, "it belongs to another PtahSchema"},
 		"a schema created anew": {func(_ *testing.T, w *world) { w.schema.UID = "newer" }, false, "it belongs to another PtahSchema"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,6 +103,23 @@ func TestWhatDoesNotHoldIsRefusedInOneSentence(t *testing.T) {
 				t.Errorf("error %v, nothing %v, want one sentence with %q, nothing %v", err, errors.Is(err, ErrNothing), test.want, test.nothing)
 			}
 		})
+	}
+}
+
+func TestWhatTheAPIServerDoesNotAnswerIsNotSaidToBeAltered(t *testing.T) {
+	w := newWorld(t, exampleDocument(), 400)
+	w.readFail = errors.New("overloaded")
+	if _, err := Fetch(t.Context(), w.reader(t), "shop", "orders", Current); err == nil || strings.Contains(err.Error(), "stored as it was") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestALostAppliedPlanIsNoReasonToDeleteAnything(t *testing.T) {
+	w := newWorld(t, exampleDocument(), 400)
+	w.chunks = w.chunks[1:]
+	_, err := Fetch(t.Context(), w.reader(t), "shop", "orders", Applied)
+	if err == nil || !strings.Contains(err.Error(), "the plan that was applied last cannot be shown") || strings.Contains(err.Error(), "delete") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -31,7 +31,7 @@ type world struct {
 	document report.Plan
 	data     []byte
 	requests []string
-	readFail error
+	readFail error // of what is not the PtahSchema
 }
 
 func exampleDocument() report.Plan {
@@ -146,7 +146,7 @@ func (w *world) reader(t testing.TB) client.Reader {
 	return interceptor.NewClient(builder.Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 			w.requests = append(w.requests, key.Name)
-			if w.readFail != nil {
+			if _, schema := into.(*v1alpha1.PtahSchema); w.readFail != nil && !schema {
 				return w.readFail
 			}
 			return c.Get(ctx, key, into, options...)
