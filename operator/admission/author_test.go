@@ -142,6 +142,7 @@ func TestASecondPersonIsNeededWhereTheInstallationSaysSo(t *testing.T) {
 		"should refuse the author under another UID":                 {true, recordedBy("alice", "older-uid", "4"), `"alice" wrote the spec`},
 		"should refuse the author under another name":                {true, recordedBy("alice.maiden", "alice-uid", "4"), `"alice" wrote the spec`},
 		"should refuse where nobody is recorded":                     {true, nil, "spec.approver: it is not recorded who wrote the spec"},
+		"should refuse where the record has no name":                 {true, recordedBy("", "bob-uid", "4"), "it is not recorded who wrote the spec"},
 		"should refuse where the record is of an earlier generation": {true, recordedBy("bob", "bob-uid", "3"), "it is not recorded who wrote the spec"},
 		"should refuse where the record is of a later generation":    {true, recordedBy("bob", "bob-uid", "5"), "it is not recorded who wrote the spec"},
 		"should not ask where one person is enough":                  {false, recordedBy("alice", "alice-uid", "4"), ""},
