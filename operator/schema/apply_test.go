@@ -723,32 +723,91 @@ func TestAnApplyThatWaitsForItsTurnSaysSoAndUsesNothingUp(t *testing.T) {
 }
 
 func TestARevokedApprovalRetiresAnUndispatchedClaim(t *testing.T) {
+	mark := func(condition, message string) func(*testing.T, *world, *ptahv1.PtahSchemaApproval) {
+		return func(t *testing.T, w *world, approval *ptahv1.PtahSchemaApproval) {
+			approval.Status.Conditions = append(approval.Status.Conditions, metav1.Condition{
+				Type: condition, Status: metav1.ConditionTrue, Reason: "Test", Message: message, LastTransitionTime: metav1.NewTime(w.clock.Now()),
+			})
+			if err := w.base.Status().Update(context.Background(), approval); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	edit := func(change func(*ptahv1.PtahSchemaApprovalSpec)) func(*testing.T, *world, *ptahv1.PtahSchemaApproval) {
+		return func(t *testing.T, w *world, approval *ptahv1.PtahSchemaApproval) {
+			change(&approval.Spec)
+			if err := w.base.Update(context.Background(), approval); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, revoke := range map[string]func(*testing.T, *world, *ptahv1.PtahSchemaApproval){
+		"deleted": func(t *testing.T, w *world, approval *ptahv1.PtahSchemaApproval) {
+			if err := w.base.Delete(context.Background(), approval); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"void":                         mark(ptahv1.ConditionStale, "Another plan is current."),
+		"used up by another operation": mark(ptahv1.ConditionConsumed, "The approval was used up by operation another."),
+		"by nobody":                    edit(func(s *ptahv1.PtahSchemaApprovalSpec) { s.Approver.Username = "" }),
+		"of another plan":              edit(func(s *ptahv1.PtahSchemaApprovalSpec) { s.PlanRef.UID = "another" }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := awaiting(t, w)
+			w.approve("first")
+			w.fault = func(_ int, request string) fault {
+				if request == "update PtahSchemaApproval/status" {
+					return killedBefore
+				}
+				return healthy
+			}
+			if _, err := w.pass(r); err == nil {
+				t.Fatal("the fault did not bite")
+			}
+			w.fault = nil
+			approval := &ptahv1.PtahSchemaApproval{}
+			if err := w.base.Get(context.Background(), clientKey(w, "first"), approval); err != nil {
+				t.Fatal(err)
+			}
+			revoke(t, w, approval)
+			r = w.reconciler()
+			w.mustPass(r)
+			s := w.get()
+			expect(t, s, ptahv1.PhaseAwaitingApproval, nil)
+			if s.Status.ActiveOperation != nil || len(s.Finalizers) != 0 || !slices.Contains(w.events.take(), "ApprovalRevoked") {
+				t.Errorf("the claim stands: %+v", s.Status.ActiveOperation)
+			}
+			if holder, _ := w.leaseHolder(); holder != "" {
+				t.Error("the Lease is still held")
+			}
+			if len(w.openJobs()) != 0 {
+				t.Error("something was dispatched")
+			}
+		})
+	}
+}
+
+// TestAnApplyGoesUnderTheLeaseThatIsHeldAlready has a release that was not finished: what the claim names is what is held.
+func TestAnApplyGoesUnderTheLeaseThatIsHeldAlready(t *testing.T) {
 	w := newWorld(t)
 	r := awaiting(t, w)
-	approval := w.approve("first")
-	w.fault = func(_ int, request string) fault {
-		if request == "update PtahSchemaApproval/status" {
-			return killedBefore
-		}
-		return healthy
-	}
-	if _, err := w.pass(r); err == nil {
-		t.Fatal("the fault did not bite")
-	}
-	w.fault = nil
-	if err := w.base.Delete(context.Background(), approval); err != nil {
-		t.Fatal(err)
-	}
-	r = w.reconciler()
-	w.mustPass(r)
 	s := w.get()
-	expect(t, s, ptahv1.PhaseAwaitingApproval, nil)
-	if s.Status.ActiveOperation != nil || len(s.Finalizers) != 0 || !slices.Contains(w.events.take(), "ApprovalRevoked") {
-		t.Errorf("the claim stands: %+v", s.Status.ActiveOperation)
+	earlier := &realm.Leases{Client: w.base, Namespace: w.coordination, Clock: w.clock, Random: strings.NewReader(strings.Repeat("x", 64))}
+	held, err := earlier.Acquire(context.Background(), realm.Request{Digest: s.Status.Target.CoordinationDigest, Holder: realm.Holder(string(s.UID)), Duration: time.Minute})
+	if err != nil || !held.Held {
+		t.Fatal(held, err)
 	}
-	if holder, _ := w.leaseHolder(); holder != "" {
-		t.Error("the Lease is still held")
+	w.approve("first")
+	w.mustPass(r)
+	if claim := w.get().Status.ActiveOperation; claim == nil || claim.LeaseEpoch != held.Epoch || claim.JobUID == "" {
+		t.Fatalf("the claim is %+v, the Lease under epoch %s", claim, held.Epoch)
 	}
+	w.runPods()
+	w.mustPass(r)
+	w.runPods()
+	w.mustPass(r)
+	expect(t, w.get(), ptahv1.PhaseInSync, map[string]string{"Ready": "True/InSync"})
 }
 
 func TestTheNameOfTheApproverIsKeptWithThePlan(t *testing.T) {
