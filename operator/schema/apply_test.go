@@ -261,21 +261,28 @@ func TestOnlyTheOldestStampedApprovalOfThePlanCounts(t *testing.T) {
 	other.Spec.PlanFingerprint = ptahv1.Digest(digestOf("another plan"))
 	oldest := w.approve("oldest")
 	oldest.Spec.ApprovedAt = metav1.NewTime(w.clock.Now().Add(-time.Hour))
-	for _, approval := range []*ptahv1.PtahSchemaApproval{unstamped, other, oldest} {
+	older := metav1.NewTime(w.clock.Now().Add(-2 * time.Hour))
+	elsewhere, going := w.approve("another-schema"), w.approve("being-deleted")
+	elsewhere.Spec.SchemaRef.Name, elsewhere.Spec.ApprovedAt = "another", older
+	going.Finalizers, going.Spec.ApprovedAt = []string{"example.com/kept"}, older
+	for _, approval := range []*ptahv1.PtahSchemaApproval{unstamped, other, oldest, elsewhere, going} {
 		if err := w.base.Update(context.Background(), approval); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := w.base.Delete(context.Background(), going); err != nil {
+		t.Fatal(err)
 	}
 	for range 3 {
 		w.mustPass(r)
 		w.runPods()
 	}
-	for name, want := range map[string]string{"oldest": "DispatchCommitted", "second": "", "unstamped": "", "other-plan": ""} {
+	for name, want := range map[string]string{"oldest": "DispatchCommitted", "second": "", "unstamped": "", "other-plan": "", "another-schema": "", "being-deleted": ""} {
 		if got := w.approvalCondition(name, ptahv1.ConditionConsumed); got != want {
 			t.Errorf("%s is consumed: %q instead of %q", name, got, want)
 		}
 	}
-	for name, want := range map[string]string{"oldest": "", "second": "SupersededApproval", "other-plan": "PlanNoLongerCurrent"} {
+	for name, want := range map[string]string{"oldest": "", "second": "SupersededApproval", "other-plan": "PlanNoLongerCurrent", "another-schema": "", "being-deleted": ""} {
 		if got := w.approvalCondition(name, ptahv1.ConditionStale); got != want {
 			t.Errorf("%s is stale: %q instead of %q", name, got, want)
 		}
@@ -325,6 +332,15 @@ var refusals = map[string]error{
 	"webhook denial":        &apierrors.StatusError{ErrStatus: metav1.Status{Code: 409, Reason: metav1.StatusReasonConflict, Message: `admission webhook "x" denied the request: no`}},
 }
 
+func count(list []string, wanted string) (found int) {
+	for _, item := range list {
+		if item == wanted {
+			found++
+		}
+	}
+	return found
+}
+
 func TestADefiniteRefusalOfTheApplyJobWithdrawsTheMark(t *testing.T) {
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {
@@ -347,6 +363,14 @@ func TestADefiniteRefusalOfTheApplyJobWithdrawsTheMark(t *testing.T) {
 			w.take()
 			w.mustPass(r)
 			sameRequests(t, w.take(), "get PtahSchema")
+			if said := count(w.events.take(), "PodAdmissionRefused"); said != 1 {
+				t.Errorf("the first refusal is told %d times", said)
+			}
+			w.clock.Step(31 * time.Second)
+			w.mustPass(r)
+			if said := count(w.events.take(), "PodAdmissionRefused"); said != 0 {
+				t.Errorf("a refusal that lasts is told %d times more", said)
+			}
 			w.answer = nil
 			w.clock.Step(31 * time.Second)
 			for range 3 {
@@ -777,6 +801,9 @@ func TestARevokedApprovalRetiresAnUndispatchedClaim(t *testing.T) {
 			expect(t, s, ptahv1.PhaseAwaitingApproval, nil)
 			if s.Status.ActiveOperation != nil || len(s.Finalizers) != 0 || !slices.Contains(w.events.take(), "ApprovalRevoked") {
 				t.Errorf("the claim stands: %+v", s.Status.ActiveOperation)
+			}
+			if s.Status.Plan == nil || s.Status.Plan.Approval != nil {
+				t.Errorf("nobody can approve the plan again: %+v", s.Status.Plan)
 			}
 			if holder, _ := w.leaseHolder(); holder != "" {
 				t.Error("the Lease is still held")
