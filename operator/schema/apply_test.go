@@ -774,6 +774,11 @@ func TestARevokedApprovalRetiresAnUndispatchedClaim(t *testing.T) {
 		"void":                         mark(ptahv1.ConditionStale, "Another plan is current."),
 		"used up by another operation": mark(ptahv1.ConditionConsumed, "The approval was used up by operation another."),
 		"by nobody":                    edit(func(s *ptahv1.PtahSchemaApprovalSpec) { s.Approver.Username = "" }),
+		"at no time":                   edit(func(s *ptahv1.PtahSchemaApprovalSpec) { s.ApprovedAt = metav1.Time{} }),
+		"by no request":                edit(func(s *ptahv1.PtahSchemaApprovalSpec) { s.MutationRequestUID = "" }),
+		"of an earlier resource":       edit(func(s *ptahv1.PtahSchemaApprovalSpec) { s.SchemaRef.UID = "earlier" }),
+		"of a plan of another name":    edit(func(s *ptahv1.PtahSchemaApprovalSpec) { s.PlanRef.Name = "another" }),
+		"of other bytes":               edit(func(s *ptahv1.PtahSchemaApprovalSpec) { s.PlanFingerprint = ptahv1.Digest(digestOf("others")) }),
 		"of another plan":              edit(func(s *ptahv1.PtahSchemaApprovalSpec) { s.PlanRef.UID = "another" }),
 	} {
 		t.Run(name, func(t *testing.T) {
