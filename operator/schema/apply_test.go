@@ -438,6 +438,72 @@ func TestAPolicyThatChangesWhileAnApprovedApplyWaitsRetiresIt(t *testing.T) {
 	}
 }
 
+// TestAClaimThatWasNotDispatchedEndsWithWhatItWasMadeFor changes one thing at a time while the API server refuses the Job.
+func TestAClaimThatWasNotDispatchedEndsWithWhatItWasMadeFor(t *testing.T) {
+	same := func(_ *testing.T, w *world) *Reconciler { return w.reconciler() }
+	spec := func(change func(*ptahv1.PtahSchema)) func(*testing.T, *world) *Reconciler {
+		return func(_ *testing.T, w *world) *Reconciler {
+			w.change(change)
+			return w.reconciler()
+		}
+	}
+	status := func(change func(*ptahv1.PtahSchemaStatus)) func(*testing.T, *world) *Reconciler {
+		return func(t *testing.T, w *world) *Reconciler {
+			s := w.get()
+			change(&s.Status)
+			if err := w.base.Status().Update(context.Background(), s); err != nil {
+				t.Fatal(err)
+			}
+			return w.reconciler()
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*testing.T, *world) *Reconciler
+		runs   bool
+	}{
+		"nothing":            {same, true},
+		"policy":             {spec(func(s *ptahv1.PtahSchema) { s.Spec.Policy.Apply = ptahv1.ApplyNever }), false},
+		"lock timeout":       {spec(func(s *ptahv1.PtahSchema) { s.Spec.Policy.LockTimeout.Duration = time.Second }), false},
+		"suspension":         {spec(func(s *ptahv1.PtahSchema) { s.Spec.Suspend = true }), false},
+		"executor":           {func(_ *testing.T, w *world) *Reconciler { return w.upgrade("d", 1) }, false},
+		"epoch of the claim": {status(func(s *ptahv1.PtahSchemaStatus) { s.ActiveOperation.ExecutionBindingID = "v1-another" }), false},
+		"current plan":       {status(func(s *ptahv1.PtahSchemaStatus) { s.Plan.UID = "another" }), false},
+		"no plan":            {status(func(s *ptahv1.PtahSchemaStatus) { s.Plan = nil }), false},
+		"another claimant":   {func(_ *testing.T, w *world) *Reconciler { w.rival(); w.schemas = 2; return w.reconciler() }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := awaiting(t, w)
+			w.approve("first")
+			w.answer = func(request string) error {
+				if request == "create Job apply" {
+					return refusals["forbidden"]
+				}
+				return nil
+			}
+			w.mustPass(r)
+			if claim := w.get().Status.ActiveOperation; claim == nil || claim.DispatchStarted || claim.Type != ptahv1.OperationApply {
+				t.Fatalf("the claim is %+v", claim)
+			}
+			w.answer = nil
+			r = test.change(t, w)
+			w.clock.Step(31 * time.Second)
+			w.mustPass(r)
+			claim := w.get().Status.ActiveOperation
+			if applying := claim != nil && claim.Type == ptahv1.OperationApply; applying != test.runs || (len(w.applyJobs) == 1) != test.runs {
+				t.Fatalf("the claim is %+v, %d Apply Jobs were created", claim, len(w.applyJobs))
+			}
+			for range 3 {
+				w.runPods()
+				w.mustPass(r)
+			}
+			if ran := len(w.executed) == 1; ran != test.runs {
+				t.Errorf("%d plans ran", len(w.executed))
+			}
+		})
+	}
+}
+
 func TestAnUncertainCreateIsAdoptedWhereTheJobExistsAndNeverRepeated(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault fault
