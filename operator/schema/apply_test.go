@@ -393,6 +393,16 @@ var policyChanges = map[string]func(*testing.T, *world, *corev1.ConfigMap){
 			t.Fatal(err)
 		}
 	},
+	"created anew": func(t *testing.T, w *world, policy *corev1.ConfigMap) {
+		if err := w.base.Delete(context.Background(), policy); err != nil {
+			t.Fatal(err)
+		}
+		anew := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: policy.Namespace, Name: policy.Name}, Data: policy.Data}
+		w.create(anew)
+		if anew.UID == policy.UID {
+			t.Fatal("it is the same object")
+		}
+	},
 	"gone": func(t *testing.T, w *world, policy *corev1.ConfigMap) {
 		if err := w.base.Delete(context.Background(), policy); err != nil {
 			t.Fatal(err)
@@ -501,6 +511,33 @@ func TestAClaimThatWasNotDispatchedEndsWithWhatItWasMadeFor(t *testing.T) {
 				t.Errorf("%d plans ran", len(w.executed))
 			}
 		})
+	}
+}
+
+func TestAnApplyThatThePolicyGrantsIsTriedAgainAfterARefusal(t *testing.T) {
+	w := newWorld(t)
+	w.create(newSchema(func(s *ptahv1.PtahSchema) { s.Spec.Policy.Apply = ptahv1.ApplyAlways }))
+	r := w.reconciler()
+	w.answer = func(request string) error {
+		if request == "create Job apply" {
+			return refusals["forbidden"]
+		}
+		return nil
+	}
+	w.refreshed(r)
+	if claim := w.get().Status.ActiveOperation; claim == nil || claim.ApprovalRef != nil || claim.DispatchStarted || claim.RetryNotBefore == nil {
+		t.Fatalf("the claim is %+v", claim)
+	}
+	w.answer = nil
+	w.clock.Step(31 * time.Second)
+	w.mustPass(w.reconciler())
+	for range 2 {
+		w.runPods()
+		w.mustPass(r)
+	}
+	expect(t, w.get(), ptahv1.PhaseInSync, map[string]string{"Ready": "True/InSync"})
+	if len(w.executed) != 1 || len(w.applyJobs) != 1 {
+		t.Errorf("%d plans ran in %d claims", len(w.executed), len(w.applyJobs))
 	}
 }
 
