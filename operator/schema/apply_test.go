@@ -874,6 +874,12 @@ func TestARevokedApprovalRetiresAnUndispatchedClaim(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"replaced by one of the same name": func(t *testing.T, w *world, approval *ptahv1.PtahSchemaApproval) {
+			if err := w.base.Delete(context.Background(), approval); err != nil {
+				t.Fatal(err)
+			}
+			w.approve(approval.Name)
+		},
 		"void":                         mark(ptahv1.ConditionStale, "Another plan is current."),
 		"used up by another operation": mark(ptahv1.ConditionConsumed, "The approval was used up by operation another."),
 		"by nobody":                    edit(func(s *ptahv1.PtahSchemaApprovalSpec) { s.Approver.Username = "" }),
