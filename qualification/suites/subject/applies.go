@@ -29,13 +29,20 @@ func (s *Subject) AppliesOnce(ctx context.Context, jobs *Jobs, waiting *v1alpha1
 	return schema
 }
 
+// marking is how long the manager may take to mark an approval after it wrote the state that ends it: it writes the
+// status of the resource first, and no claim can use the approval from then on.
+const marking = 10 * time.Second
+
 // Spent checks that an approval authorises nothing any more.
 func (s *Subject) Spent(ctx context.Context, name string) {
 	s.T.Helper()
 	approval := &v1alpha1.PtahSchemaApproval{}
-	s.Fixture(s.Bench.Client.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: name}, approval))
+	spent := false
+	for end := time.Now().Add(marking); !spent && time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		s.Fixture(s.Bench.Client.Get(ctx, client.ObjectKey{Namespace: s.Key.Namespace, Name: name}, approval))
+		spent = meta.IsStatusConditionTrue(approval.Status.Conditions, v1alpha1.ConditionConsumed) ||
+			meta.IsStatusConditionTrue(approval.Status.Conditions, v1alpha1.ConditionStale)
+	}
 	s.Observe("conditions of approval "+name, approval.Status.Conditions)
-	spent := meta.IsStatusConditionTrue(approval.Status.Conditions, v1alpha1.ConditionConsumed) ||
-		meta.IsStatusConditionTrue(approval.Status.Conditions, v1alpha1.ConditionStale)
 	s.Check("approval "+name+" is spent", spent, "the approval must be Consumed or Stale and authorise nothing further")
 }
