@@ -332,6 +332,16 @@ var refusals = map[string]error{
 	"webhook denial":        &apierrors.StatusError{ErrStatus: metav1.Status{Code: 409, Reason: metav1.StatusReasonConflict, Message: `admission webhook "x" denied the request: no`}},
 }
 
+// refuseApplyJob lets the API server answer the create of each Apply Job with an error.
+func (w *world) refuseApplyJob(refusal error) {
+	w.answer = func(request string) error {
+		if request == "create Job apply" {
+			return refusal
+		}
+		return nil
+	}
+}
+
 func count(list []string, wanted string) (found int) {
 	for _, item := range list {
 		if item == wanted {
@@ -347,12 +357,7 @@ func TestADefiniteRefusalOfTheApplyJobWithdrawsTheMark(t *testing.T) {
 			w := newWorld(t)
 			r := awaiting(t, w)
 			w.approve("first")
-			w.answer = func(request string) error {
-				if request == "create Job apply" {
-					return refusal
-				}
-				return nil
-			}
+			w.refuseApplyJob(refusal)
 			answer := w.mustPass(r)
 			s := w.get()
 			expect(t, s, ptahv1.PhaseApplying, map[string]string{"Ready": "False/PodAdmissionRefused", "ReconciliationFailed": "True/PodAdmissionRefused"})
@@ -416,12 +421,7 @@ func TestAPolicyThatChangesWhileAnApprovedApplyWaitsRetiresIt(t *testing.T) {
 			w := newWorld(t)
 			r := awaiting(t, w)
 			w.approve("first")
-			w.answer = func(request string) error {
-				if request == "create Job apply" {
-					return refusals["forbidden"]
-				}
-				return nil
-			}
+			w.refuseApplyJob(refusals["forbidden"])
 			w.mustPass(r)
 			policy := &corev1.ConfigMap{}
 			if err := w.base.Get(context.Background(), client.ObjectKey{Namespace: testNamespace, Name: policyName}, policy); err != nil {
@@ -485,12 +485,7 @@ func TestAClaimThatWasNotDispatchedEndsWithWhatItWasMadeFor(t *testing.T) {
 			w := newWorld(t)
 			r := awaiting(t, w)
 			w.approve("first")
-			w.answer = func(request string) error {
-				if request == "create Job apply" {
-					return refusals["forbidden"]
-				}
-				return nil
-			}
+			w.refuseApplyJob(refusals["forbidden"])
 			w.mustPass(r)
 			if claim := w.get().Status.ActiveOperation; claim == nil || claim.DispatchStarted || claim.Type != ptahv1.OperationApply {
 				t.Fatalf("the claim is %+v", claim)
@@ -518,12 +513,7 @@ func TestAnApplyThatThePolicyGrantsIsTriedAgainAfterARefusal(t *testing.T) {
 	w := newWorld(t)
 	w.create(newSchema(func(s *ptahv1.PtahSchema) { s.Spec.Policy.Apply = ptahv1.ApplyAlways }))
 	r := w.reconciler()
-	w.answer = func(request string) error {
-		if request == "create Job apply" {
-			return refusals["forbidden"]
-		}
-		return nil
-	}
+	w.refuseApplyJob(refusals["forbidden"])
 	w.refreshed(r)
 	if claim := w.get().Status.ActiveOperation; claim == nil || claim.ApprovalRef != nil || claim.DispatchStarted || claim.RetryNotBefore == nil {
 		t.Fatalf("the claim is %+v", claim)

@@ -190,12 +190,7 @@ func TestAConflictRetiresAnApplyOfWhichNothingRuns(t *testing.T) {
 	w := newWorld(t)
 	r := awaiting(t, w)
 	w.approve("first")
-	w.answer = func(request string) error {
-		if request == "create Job apply" {
-			return refusals["namespace terminating"]
-		}
-		return nil
-	}
+	w.refuseApplyJob(refusals["namespace terminating"])
 	w.mustPass(r)
 	if claim := w.get().Status.ActiveOperation; claim == nil || claim.DispatchStarted || claim.RetryNotBefore == nil {
 		t.Fatalf("the situation is not what the test is about: %+v", claim)
