@@ -29,9 +29,14 @@ func TestTheGateOpensForTheCommittedCells(t *testing.T) {
 	if err != nil || len(offered) == 0 {
 		t.Fatalf("%d cells, %v", len(offered), err)
 	}
+	// What a later revision demands besides is left out: of each cell it demands what the cell shows.
 	declared.Profile = offered[0].Profile
-	for i := range declared.Cells {
-		declared.Cells[i].Shown = nil
+	shown := map[string][]string{}
+	for _, offer := range offered {
+		shown[offer.Cell.Key] = offer.Shown
+	}
+	for i, demand := range declared.Cells {
+		declared.Cells[i].Shown = shown[demand.Cell.Key]
 	}
 	for _, refusal := range gate.Decide(declared, offered).Refusals {
 		t.Errorf("%s: %s [%s]", refusal.Code, refusal.Message, refusal.Source)
