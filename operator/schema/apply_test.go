@@ -36,6 +36,16 @@ func awaiting(t *testing.T, w *world, changes ...func(*ptahv1.PtahSchema)) *Reco
 	return r
 }
 
+// refusedOnce brings a new resource to a claimed Apply that the API server has refused to start, and still refuses.
+func refusedOnce(t *testing.T, w *world) *Reconciler {
+	t.Helper()
+	r := awaiting(t, w)
+	w.approve("first")
+	w.refuseApplyJob(refusals["forbidden"])
+	w.mustPass(r)
+	return r
+}
+
 // synced brings a new resource to InSync by an approved Apply.
 func synced(t *testing.T, w *world, changes ...func(*ptahv1.PtahSchema)) *Reconciler {
 	t.Helper()
@@ -419,10 +429,7 @@ func TestAPolicyThatChangesWhileAnApprovedApplyWaitsRetiresIt(t *testing.T) {
 	for name, change := range policyChanges {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			r := awaiting(t, w)
-			w.approve("first")
-			w.refuseApplyJob(refusals["forbidden"])
-			w.mustPass(r)
+			r := refusedOnce(t, w)
 			policy := &corev1.ConfigMap{}
 			if err := w.base.Get(context.Background(), client.ObjectKey{Namespace: testNamespace, Name: policyName}, policy); err != nil {
 				t.Fatal(err)
@@ -483,10 +490,7 @@ func TestAClaimThatWasNotDispatchedEndsWithWhatItWasMadeFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			r := awaiting(t, w)
-			w.approve("first")
-			w.refuseApplyJob(refusals["forbidden"])
-			w.mustPass(r)
+			r := refusedOnce(t, w)
 			if claim := w.get().Status.ActiveOperation; claim == nil || claim.DispatchStarted || claim.Type != ptahv1.OperationApply {
 				t.Fatalf("the claim is %+v", claim)
 			}
