@@ -227,6 +227,27 @@ func TestAPlanOfMySQLSaysWhatItsLocksAndItsMissingTransactionMean(t *testing.T) 
 	}
 }
 
+// Whoever approves a deletion must not read that it changes the catalog only.
+func TestAChangeOfRowsIsCalledOne(t *testing.T) {
+	for kind, want := range map[string]string{
+		"INSERT":      "  rows     those that it names (the table is not rewritten)\n",
+		"UPDATE":      "  rows     those that it names (the table is not rewritten)\n",
+		"DELETE":      "  rows     those that it names (the table is not rewritten)\n",
+		"CREATE VIEW": "  rows     none (changes the catalog only)\n",
+	} {
+		document := exampleDocument()
+		document.Statements = []report.Statement{{SQL: kind, Kind: kind, Severity: report.SeveritySafe, LockClass: "none", RewriteRisk: report.RewriteNone}}
+		document.Summarise()
+		var page strings.Builder
+		if err := fetch(t, newWorld(t, document, 400), Current).Text(&page); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("%s: no line %q in\n%s", kind, want, page.String())
+		}
+	}
+}
+
 func TestAStatementCannotHideFromAPerson(t *testing.T) {
 	document := exampleDocument()
 	// Escape sequences erase lines; direction marks reorder them.

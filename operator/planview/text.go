@@ -137,6 +137,14 @@ type text struct {
 	escaped bool
 }
 
+// rowsWords says what becomes of stored rows. A change of rows rewrites no table, and is not about the catalog.
+func rowsWords(s *report.Statement) string {
+	if s.RewriteRisk == report.RewriteNone && (s.Kind == "INSERT" || s.Kind == "UPDATE" || s.Kind == "DELETE") {
+		return "those that it names (the table is not rewritten)"
+	}
+	return string(s.RewriteRisk) + " (" + rewriteMeaning[s.RewriteRisk] + ")"
+}
+
 func (t *text) statement(number, total int, s *report.Statement) {
 	severity := string(s.Severity)
 	if s.Severity == report.SeverityDestructive {
@@ -155,7 +163,7 @@ func (t *text) statement(number, total int, s *report.Statement) {
 		lock += " (" + meaning + ")"
 	}
 	t.Paragraph(fmt.Sprintf("  %-*s", label, "lock"), lock)
-	t.Paragraph(fmt.Sprintf("  %-*s", label, "rows"), string(s.RewriteRisk)+" ("+rewriteMeaning[s.RewriteRisk]+")")
+	t.Paragraph(fmt.Sprintf("  %-*s", label, "rows"), rowsWords(s))
 	if len(s.PrivilegeChanges) > 0 {
 		words := make([]string, 0, len(s.PrivilegeChanges))
 		for _, change := range s.PrivilegeChanges {
