@@ -81,7 +81,7 @@ func (b *build) ident(path, plain string) string {
 
 // keywords are words that SQL gives a meaning and that the server nevertheless prints without quotes.
 var keywords = map[string]string{"t0": "server", "t1": "partition", "t2": "inherits", "t3": "stored", "c0": "generated", "c1": "stored", "c2": "always",
-	"c3": "language", "c4": "cycle", "c5": "identity", "s1": "data", "s2": "schema", "e0": "type", "e1": "generated", "d0": "domain", "d1": "stored",
+	"c3": "language", "c4": "cycle", "c5": "identity", "s1": "data", "s2": "schema", "e0": "type", "e1": "generated", "d0": "domain", "d1": "role",
 	"q0": "cycle", "v0": "view", "v1": "recursive", "f0": "language", "r0": "attribute", "pr": "procedure", "g0": "trigger"}
 
 // unique is ident for names that share a namespace, in which "select" could stand twice.

@@ -49,6 +49,20 @@ func TestEveryKindOfObjectIsMade(t *testing.T) {
 	}
 }
 
+// A table has a type of its name, so that tables, sequences, views, enums, ranges and domains share names.
+func TestNoKeywordNamesTwoRelationsOrTypes(t *testing.T) {
+	used := map[string]string{}
+	for plain, word := range keywords {
+		if !strings.ContainsAny(plain[:1], "tqvedr") {
+			continue
+		}
+		if other, twice := used[word]; twice {
+			t.Errorf("%s and %s are both called %s", plain, other, word)
+		}
+		used[word] = plain
+	}
+}
+
 func TestShrinkKeepsWhatFails(t *testing.T) {
 	tried := 0
 	for seed := range uint64(8) {
