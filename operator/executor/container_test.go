@@ -30,8 +30,8 @@ const mysqlImage = "ptah.local/mysql:9.7"
 const executorImage = "ptah.local/executor-base:17"
 
 // silenceLimit ends what hangs in a container: the time in which no test inside says a word. A limit on the whole would
-// measure what else the machine has to do: the cases, 138 pairs of schemas, were seen to take two minutes alone, and half an
-// hour on a slower machine beside three other containers.
+// measure what else the machine has to do: the cases, 138 pairs of schemas, were seen to take two minutes alone, and on
+// another machine, beside three other containers, were not done after half an hour.
 const silenceLimit = 10 * time.Minute
 
 // inside is what runs in a container, or what PTAH_TEST_INSIDE narrows it to.

@@ -41,8 +41,8 @@ them fails instead of being skipped. It needs Docker and no cluster. Without pac
 type testOptions struct{ source string }
 
 // packageLimit bounds the tests of one package, so that a test that hangs ends. What hangs in a container ends sooner, by its
-// silence. The longest package, the executor with its cases and pairs in four containers, took between six minutes and more than
-// half an hour on machines of two cores, depending on what else they had to do.
+// silence. The longest package, the executor with its cases and pairs in four containers, was seen to take between eight minutes
+// and more than half an hour on machines of two cores, beside the other packages.
 const packageLimit = "60m"
 
 func runTests(ctx context.Context, streams IOStreams, options *testOptions, packages []string) error {
